@@ -318,15 +318,20 @@ impl<W: Write> Printer<'_, W> {
                     lines.push(format!("rank {rank}: ordinals {}", ordinals.join(" ")));
                 }
             }
-            Kind::Band => {
-                let mut left = self.rows;
-                segment.for_each_band_entry(usize::from(index) - 1, |key, ordinal| {
+            Kind::Band | Kind::Part => {
+                let (mut left, place) = (self.rows, usize::from(index) - 1);
+                let mut each = |key: u32, ordinal: u32| {
                     if left > 0 {
                         left -= 1;
                         lines.push(format!("key {key:08x}: ordinal {ordinal}"));
                     }
                     Ok(())
-                })?;
+                };
+                if kind == Kind::Band {
+                    segment.for_each_band_entry(place, &mut each)?;
+                } else {
+                    segment.for_each_part_entry(place, &mut each)?;
+                }
             }
             Kind::Signatures => {
                 for ordinal in 0..documents {

@@ -124,6 +124,12 @@ impl Values {
         Some(Self { offset_bytes, rows, start, max: max as u64, length: start.checked_add(rows)? })
     }
 
+    /// Returns the offset in the section of the first byte string.
+    #[must_use]
+    pub fn bytes_start(&self) -> u64 {
+        self.start
+    }
+
     /// Returns the byte range of two offsets in the section: the offset of `ordinal` and the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {

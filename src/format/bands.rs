@@ -26,7 +26,7 @@ use crate::params::Params;
 pub const CODEC_BYTES: u16 = 1;
 /// Codec number of sections whose entries are packed without padding bits.
 pub const CODEC_PACKED: u16 = 2;
-/// Maximum number of bits of a directory.
+/// Maximum number of bits of the directory of a band.
 const DIRECTORY_BITS: u32 = 16;
 
 /// Returns the number of bits of each feature that an index with these parameters stores; [`KEY_BITS`] if it stores no
@@ -78,7 +78,18 @@ impl Band {
     /// each feature are stored, with the codec number `codec`.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
-        let directory = Directory::of(rows, DIRECTORY_BITS.min(key_bits));
+        Self::with_most(DIRECTORY_BITS.min(key_bits), (rows, documents), key_bits, codec)
+    }
+
+    /// Returns the layout of a [part](super::code_parts) of `documents` codes. Its directory may have as many bits as a key,
+    /// because queries read many small buckets.
+    #[must_use]
+    pub fn of_part(documents: u64, key_bits: u32) -> Self {
+        Self::with_most(key_bits, (documents, documents), key_bits, CODEC_PACKED)
+    }
+
+    fn with_most(most: u32, (rows, documents): (u64, u64), key_bits: u32, codec: u16) -> Self {
+        let directory = Directory::of(rows, most);
         let ordinal_bits = (64 - documents.saturating_sub(1).leading_zeros()).max(1);
         let used_bits = key_bits - directory.bits + ordinal_bits;
         let entry_bits = if codec == CODEC_PACKED { used_bits } else { used_bits.next_multiple_of(8) };
@@ -89,9 +100,9 @@ impl Band {
 
     /// Returns the number of the bucket that contains a key.
     #[must_use]
-    pub fn prefix(&self, key: u32) -> u16 {
+    pub fn prefix(&self, key: u32) -> u32 {
         // Shift 64 bits, because the distance is 32 if the directory has only one bucket.
-        (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
+        (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u32
     }
 
     /// Returns the first bits of a key that the directory covers, at most `bits`, and their number.
@@ -111,7 +122,7 @@ impl Band {
 
     /// Returns the key of an entry with tag `tag` in bucket `prefix`.
     #[must_use]
-    pub fn key(&self, prefix: u16, tag: u32) -> u32 {
+    pub fn key(&self, prefix: u32, tag: u32) -> u32 {
         (u64::from(prefix) << (KEY_BITS - self.directory.bits) | u64::from(tag) << self.unkept_bits()) as u32
     }
 

@@ -52,13 +52,15 @@ pub enum Kind {
     Prefixes = 17,
     /// For each tag (upper 32 bits) of a shingle hash, the documents that have the tag in their set but not in its prefix.
     Suffixes = 18,
+    /// Part number `index` (from 1) of the codes: the documents sorted by some bits of their code.
+    Part = 19,
     /// A checksum for each page of the file before this section.
     Checksums = 255,
 }
 
 impl Kind {
     /// All kinds of sections of this version.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Params,
         Self::Keys,
         Self::Ranks,
@@ -77,6 +79,7 @@ impl Kind {
         Self::Common,
         Self::Prefixes,
         Self::Suffixes,
+        Self::Part,
         Self::Checksums,
     ];
 
@@ -102,6 +105,7 @@ impl Kind {
             Self::Common => "common",
             Self::Prefixes => "prefixes",
             Self::Suffixes => "suffixes",
+            Self::Part => "part",
             Self::Checksums => "checksums",
         }
     }
@@ -117,7 +121,7 @@ impl Kind {
 pub struct Entry {
     /// The kind of the section: the number of a [`Kind`].
     pub kind: U16,
-    /// The number of the table or band; 0 for other sections.
+    /// The number of the table, band or part; 0 for other sections.
     pub index: U16,
     /// The codec of the section; `format-spec.md` lists the codecs of each kind.
     pub codec: U16,
@@ -141,7 +145,7 @@ const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 pub struct Section {
     /// The kind of the section.
     pub kind: Kind,
-    /// The number of the table or band; 0 for other sections.
+    /// The number of the table, band or part; 0 for other sections.
     pub index: u16,
     /// The codec of the section.
     pub codec: u16,

@@ -46,6 +46,12 @@ const CODE: u8 = 4;
 /// Length of a priority in bytes.
 const PRIORITY_BYTES: usize = 8;
 
+/// Returns the length in bytes of the field of a code.
+#[must_use]
+pub fn code_field_bytes(codes: CodeParams) -> u64 {
+    HEAD_BYTES as u64 + u64::from(codes.bits / 8)
+}
+
 /// Returns whether an index with these parameters stores fields.
 #[must_use]
 pub fn are_kept(params: &Params) -> bool {

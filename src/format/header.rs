@@ -73,6 +73,9 @@ pub const FEATURE_SUFFIXES: u32 = 4096;
 /// is set). Since such a fingerprint is a field, [`FEATURE_FIELDS`] is set too.
 pub const FEATURE_CODES: u32 = 8192;
 
+/// Incompatible feature of segments: the sections [`Part`](super::contents::Kind::Part) index the codes.
+pub const FEATURE_PARTS: u32 = 16384;
+
 /// Returns the incompatible features that the parameters require in segments, manifests and logs.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -122,10 +125,11 @@ pub fn features_of_sketches(params: &Params) -> u32 {
     narrow_of(params) | text_of(&params.shingling) | near_of(params) | weights_of(params) | sets
 }
 
-/// Returns the incompatible features of a new segment with these parameters.
+/// Returns the incompatible features of a new segment with these parameters, which indexes its codes by parts or does not.
 #[must_use]
-pub fn features_of_segment(params: &Params) -> u32 {
-    features_of(params) | if params.minhash.is_some() { FEATURE_PACKED } else { 0 }
+pub fn features_of_segment(params: &Params, has_parts: bool) -> u32 {
+    let packed = if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
+    features_of(params) | packed | if has_parts { FEATURE_PARTS } else { 0 }
 }
 
 /// The kind of a file. The numbers are part of the format and never change.
@@ -161,7 +165,7 @@ impl Role {
             Self::Manifest => {
                 FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS
             }
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | OF_FIELDS | BY_PARAMS,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_PARTS | OF_FIELDS | BY_PARAMS,
             Self::Log => FEATURE_VALUES | FEATURE_STAMPS | OF_FIELDS | BY_PARAMS,
             Self::Sketches => FEATURE_FIELDS | BY_PARAMS,
             Self::Idf => FEATURE_TEXT | FEATURE_BOILERPLATE,
@@ -241,8 +245,10 @@ impl Header {
     /// A [`Fault`] at the offset of the feature bits.
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
         // `free` contains the features that the parameters do not determine. With bands, `FEATURE_PACKED` is one of
-        // them: in older files it is absent, and band entries take whole bytes.
-        let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
+        // them: in older files it is absent, and band entries take whole bytes. With codes, `FEATURE_PARTS` is.
+        let of_bands = if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
+        let of_codes = if params.codes.is_some() { FEATURE_PARTS } else { 0 };
+        let free = FEATURE_LOG | FEATURE_GROWN | of_bands | of_codes;
         let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
             return Ok(());

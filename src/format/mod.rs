@@ -15,6 +15,7 @@
 pub mod attached;
 pub mod bands;
 pub mod checksum;
+pub mod code_parts;
 pub mod contents;
 pub mod current;
 pub mod design;

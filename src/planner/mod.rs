@@ -4,7 +4,8 @@
 //!
 //! - [`cost`]: predicts the bytes, the work and the query time of tables before they are built;
 //! - [`recall`]: computes the recall of designs, exactly or by sampling;
-//! - [`scheme`]: chooses the design and the codecs of a segment.
+//! - [`scheme`]: chooses the design and the codecs of a segment;
+//! - [`codes`]: chooses how codes are indexed and searched, which needs no tables.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
 //! so the number of equal minima has a binomial distribution. This answers, before any document is sketched:
@@ -34,6 +35,7 @@
 pub mod banding;
 mod binomial;
 mod bounds;
+pub mod codes;
 pub mod cost;
 mod features;
 #[cfg(test)]

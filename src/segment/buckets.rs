@@ -197,7 +197,7 @@ impl Segment {
             let bytes = self.read(section, layout.entries(&rows))?;
             for entry in layout.decode(bytes, &rows) {
                 self.check_ordinal(section, layout, &rows, entry)?;
-                each(layout.key(prefix as u16, entry.tag), entry.ordinal)?;
+                each(layout.key(prefix, entry.tag), entry.ordinal)?;
             }
         }
         Ok(())
@@ -229,7 +229,7 @@ impl Segment {
                 let bytes = self.read(section, layout.entries(&rows))?;
                 for entry in layout.decode(bytes, &rows) {
                     self.check_ordinal(section, layout, &rows, entry)?;
-                    each(layout.key(prefix as u16, entry.tag), entry.ordinal);
+                    each(layout.key(prefix, entry.tag), entry.ordinal);
                 }
                 Ok(())
             })();
@@ -258,7 +258,7 @@ impl Segment {
     }
 
     #[inline]
-    fn check_ordinal(
+    pub(super) fn check_ordinal(
         &self,
         section: &Section,
         layout: &Band,

@@ -34,11 +34,14 @@ use super::tables::{sort_values, value_of};
 use crate::design::{Complete, Design, Scheme};
 use crate::error::{Error, Result};
 use crate::format::attached::Stamps;
+use crate::format::bands::{Band, CODEC_PACKED};
+use crate::format::code_parts::Cut;
 use crate::format::contents::Kind;
 use crate::format::keys::{self, Frame};
 use crate::format::table::{Codec, Planes, planes};
 use crate::format::{attached, design, fields, hot, postings, ranks, samples, signatures};
-use crate::params::{MinhashParams, Params, SimhashParams};
+use crate::params::{CodeParams, MinhashParams, Params, SimhashParams};
+use crate::planner::codes::choose as choose_cut;
 use crate::sys::threads::{both, in_order, on_threads, share_out};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
@@ -96,16 +99,39 @@ pub fn build_on_threads(
     threads: usize,
     memory: usize,
 ) -> Result<BuiltSegment> {
+    build_with(records, vfs, dir, SpillBudget::unlimited(memory).on_threads(threads), choose_cut)
+}
+
+/// Writes a segment of few codes as [`build`] does, but with this number of parts, for tests and measurements.
+///
+/// # Errors
+/// Same as [`build`]; [`Error::Invalid`] if codes of this width cannot have this number of parts.
+#[doc(hidden)]
+pub fn build_with_parts(records: &Records, vfs: &dyn Vfs, dir: &Path, parts: usize) -> Result<BuiltSegment> {
+    if records.params.codes.and_then(|codes| Cut::new(codes.bits, parts)).is_none() {
+        return Err(Error::Invalid(format!("{parts} parts of these codes")));
+    }
+    let choose = |codes: CodeParams, _| Cut::new(codes.bits, parts);
+    build_with(records, vfs, dir, SpillBudget::unlimited(0), choose)
+}
+
+fn build_with(
+    records: &Records,
+    vfs: &dyn Vfs,
+    dir: &Path,
+    budget: SpillBudget<'_>,
+    choose: impl FnOnce(CodeParams, u64) -> Option<Cut>,
+) -> Result<BuiltSegment> {
     let order = records.order();
     let documents = order.len() as u64;
-    let budget = SpillBudget::unlimited(memory).on_threads(threads);
+    let cut = records.params.codes.and_then(|codes| choose(codes, documents));
     let rows: Vec<&[u32]> = order.chunks(CHUNK).collect();
     let hashes = on_threads(&mut vec![Vec::new(); budget.threads()], &rows, |scratch, rows| {
         let hash = |&row: &u32| records.record_hash(row as usize, scratch);
         Ok(rows.iter().map(hash).fold(0, u128::wrapping_add))
     })?;
     let salt = hashes.into_iter().fold(records.params.digest(), u128::wrapping_add);
-    let mut out = begin(vfs, dir, salt, &records.params, budget)?;
+    let mut out = begin(vfs, dir, salt, (&records.params, cut.is_some()), budget)?;
     write_keys(&mut out, records, &order)?;
     let mut distinct = 0;
     if let Some(simhash) = records.params.simhash {
@@ -135,6 +161,13 @@ pub fn build_on_threads(
         }
     }
     write_attached(&mut out, records, &order, budget)?;
+    if let Some((cut, codes)) = cut.zip(records.params.codes) {
+        write_parts(&mut out, cut, documents, budget, |each| {
+            order
+                .iter()
+                .try_for_each(|&row| each(records.fields(row as usize).code(codes).map_err(fields::unread)?))
+        })?;
+    }
     Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
@@ -193,15 +226,17 @@ fn write_attached(
     Ok(())
 }
 
-/// Creates the file and writes the parameters, which are its first section.
+/// Creates the file and writes the parameters, which are its first section. `has_parts` states whether parts of the codes
+/// will follow.
 pub(super) fn begin(
     vfs: &dyn Vfs,
     dir: &Path,
     salt: u128,
-    params: &Params,
+    (params, has_parts): (&Params, bool),
     budget: SpillBudget<'_>,
 ) -> Result<SegmentOutput> {
-    let mut out = SegmentOutput::create(vfs, dir, salt, params, budget.threads(), budget.cancel())?;
+    let of = (params, has_parts);
+    let mut out = SegmentOutput::create(vfs, dir, salt, of, budget.threads(), budget.cancel())?;
     let params = params.encode();
     out.section(Kind::Params, 0, 1, params.len() as u64, |out| out.put(params.as_bytes()))?;
     Ok(out)
@@ -687,13 +722,43 @@ pub(super) fn write_bands<E: SliceSource<u64>>(
     let threads = budget.threads() / at_once;
     let encode = |(): &mut (), &band: &u16| {
         let (rows, mut entries) = entries(band, threads)?;
-        let shape = (documents, rows, minhash.feature_bits.into());
-        Ok((band, encode_entries(shape, budget, &mut entries)?))
+        let layout = Band::of(rows, documents, minhash.feature_bits.into(), CODEC_PACKED);
+        Ok((band, encode_entries(layout, budget, &mut entries)?))
     };
     let write = |(band, encoded): (u16, EncodedEntries<'_>)| {
         encoded.write(out, Kind::Band, band + 1).map(ControlFlow::Continue)
     };
     in_order(&mut vec![(); at_once], &bands, 1, encode, write).map(drop)
+}
+
+/// Writes the parts of the codes. Builds several at the same time, and writes them in order. `codes` calls its argument
+/// with the bytes of each code, in the order of ordinals.
+pub(super) fn write_parts(
+    out: &mut SegmentOutput,
+    cut: Cut,
+    documents: u64,
+    budget: SpillBudget<'_>,
+    codes: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + Sync,
+) -> Result<()> {
+    let at_once = budget.sections_at_once(BAND_BYTES * documents).clamp(1, cut.parts as usize);
+    let encode = |(): &mut (), part: u32| {
+        let bits = cut.bits_of(part);
+        let mut sorter = RadixSorter::new(budget, budget.share(4 * at_once), 64);
+        let (mut words, mut ordinal) = (Vec::new(), 0);
+        codes(&mut |code| {
+            words.clear();
+            words.extend(code.as_chunks().0.iter().map(|word| u64::from_be_bytes(*word)));
+            let entry: u64 = u64::from(bits.key(&words)) << 32 | ordinal;
+            ordinal += 1;
+            sorter.push(entry)
+        })?;
+        let mut sorted = sorter.finish()?.into_values();
+        Ok((part, encode_entries(cut.layout(part, documents), budget, &mut sorted)?))
+    };
+    let write = |(part, encoded): (u32, EncodedEntries<'_>)| {
+        encoded.write(out, Kind::Part, part as u16 + 1).map(ControlFlow::Continue)
+    };
+    in_order(&mut vec![(); at_once], 0..cut.parts, 1, encode, write).map(drop)
 }
 
 /// Encodes `values` and writes the encoded bytes chunk by chunk.

@@ -1,15 +1,26 @@
-//! Compares the fingerprints of all documents with fingerprints of the same width, in an index that stores
-//! [codes](crate::Params::codes).
+//! Finds the documents whose fingerprints are near fingerprints of the same width, in an index that stores
+//! [codes](crate::Params::codes): by a comparison of all, or by [parts](crate::format::code_parts).
 //!
-//! The fingerprints of a few documents are copied from the section of fields into a block of words, and the block is
-//! compared with all queries. So each page is read once for a batch of queries.
+//! In a comparison of all, the fingerprints of a few documents are copied from the section of fields into a block of words,
+//! and the block is compared with all queries. So each page is read once for a batch of queries.
+//!
+//! A segment that has parts is searched by them if their predicted work for the radius is less. If a query meets long
+//! buckets, as bits that are not random have, so that its work would exceed its share of a scan, it is left to a scan.
+//! So a query takes at most about twice the time of a scan.
 
+use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
 
-use super::open::Segment;
-use crate::error::Result;
-use crate::format::fields::Fields;
+use super::open::{CodeParts, Segment};
+use crate::error::{Error, Result};
+use crate::format::attached::Values;
+use crate::format::bands::Band;
+use crate::format::code_parts::{PartBits, for_each_flip};
+use crate::format::contents::Section;
+use crate::format::fields::{Fields, code_field_bytes};
+use crate::format::table::source::Source;
 use crate::params::CodeParams;
+use crate::planner::codes::{scan_work, work, work_of};
 use twindex_kernel::{BLOCK, HalfWords, Level, Sides, TileScan, TileScratch};
 use twindex_sketch::Code;
 
@@ -17,6 +28,176 @@ use twindex_sketch::Code;
 #[inline(always)]
 fn append(code: &[u8], out: &mut Vec<u32>) {
     out.extend(code.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word)));
+}
+
+/// The codes of a segment.
+#[derive(Clone, Copy)]
+struct CodeColumn<'a> {
+    segment: &'a Segment,
+    section: &'a Section,
+    layout: &'a Values,
+    codes: CodeParams,
+    /// Number of bytes of the fields of each document, if they have only the code.
+    step: Option<u64>,
+}
+
+impl<'a> CodeColumn<'a> {
+    /// Prefetches what [`hint`](Self::hint) reads.
+    #[inline(always)]
+    fn hint_offsets(self, ordinal: u32) {
+        if self.step.is_none() {
+            self.segment.at(self.section).hint(self.layout.offsets(ordinal.into()).start);
+        }
+    }
+
+    /// Prefetches the code of a document.
+    #[inline(always)]
+    fn hint(self, ordinal: u32) {
+        let source = self.segment.at(self.section);
+        // Ignores damage, which is reported when the code is read.
+        if let Ok(range) = self.range(ordinal) {
+            source.hint(range.start);
+            source.hint(range.end.saturating_sub(1));
+            source.announce(range);
+        }
+    }
+
+    #[inline(always)]
+    fn range(self, ordinal: u32) -> Result<Range<u64>> {
+        if let Some(step) = self.step {
+            let start = self.layout.bytes_start() + u64::from(ordinal) * step;
+            return Ok(start..start + step);
+        }
+        let offsets = self.segment.at(self.section).read(self.layout.offsets(ordinal.into()))?;
+        let range = self.layout.range(offsets, ordinal.into());
+        range.map_err(|fault| self.segment.corrupt_at(self.section, fault))
+    }
+
+    #[inline(always)]
+    fn code(self, ordinal: u32) -> Result<&'a [u8]> {
+        let fields = self.segment.at(self.section).read(self.range(ordinal)?)?;
+        Fields::of(fields).code(self.codes).map_err(|fault| self.segment.wrong_fields(ordinal, fault))
+    }
+}
+
+/// A search by parts.
+struct PartSearch<'a> {
+    segment: &'a Segment,
+    parts: &'a CodeParts,
+    codes: CodeColumn<'a>,
+    levels: Vec<u32>,
+    bits: Vec<PartBits>,
+    /// The buckets of a part whose rows are read, and in how many bits of the prefix they differ from the query.
+    buckets: Vec<(Range<u64>, u32)>,
+    /// The ordinals of a part whose codes are compared.
+    candidates: Vec<u32>,
+    /// The ordinals found, and their distances. A document may be found in several parts.
+    near: Vec<(u32, u32)>,
+}
+
+impl PartSearch<'_> {
+    /// Returns false if the query would do more work than `share`.
+    #[inline(always)]
+    fn query(&mut self, query: &Code, within: u32, share: f64) -> Result<bool> {
+        let (mut entries, mut candidates) = (0, 0);
+        self.hint_directory(0, query);
+        for part in 0..self.bits.len() {
+            if self.levels[part] == 0 {
+                continue;
+            }
+            if part + 1 < self.bits.len() {
+                self.hint_directory(part + 1, query);
+            }
+            entries += self.find_buckets(part, query)?;
+            if work_of(entries, candidates) > share {
+                return Ok(false);
+            }
+            self.find_candidates(part, query)?;
+            candidates += self.candidates.len() as u64;
+            if work_of(entries, candidates) > share {
+                return Ok(false);
+            }
+            self.compare(query, within)?;
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn key(&self, part: usize, query: &Code) -> (&Section, &Band, u32) {
+        let (section, layout) = &self.parts.sections[part];
+        (section, layout, self.bits[part].key(query.words()))
+    }
+
+    #[inline(always)]
+    fn hint_directory(&self, part: usize, query: &Code) {
+        let (section, layout, key) = self.key(part, query);
+        let (source, directory, prefix) = (self.segment.at(section), layout.directory, layout.prefix(key));
+        let Ok(()) = for_each_flip(directory.bits, self.levels[part], |flip, _| {
+            directory.hint(source, (prefix ^ flip).into(), directory.bits);
+            Ok::<_, Infallible>(())
+        });
+    }
+
+    /// Replaces the buckets by those of a part, prefetches them, and returns the number of their entries.
+    #[inline(always)]
+    fn find_buckets(&mut self, part: usize, query: &Code) -> Result<u64> {
+        let mut buckets = std::mem::take(&mut self.buckets);
+        buckets.clear();
+        let (section, layout, key) = self.key(part, query);
+        let (source, directory, prefix) = (self.segment.at(section), layout.directory, layout.prefix(key));
+        let mut entries = 0;
+        for_each_flip(directory.bits, self.levels[part], |flip, ones| {
+            let rows = directory.bucket(source, (prefix ^ flip).into())?;
+            if !rows.is_empty() {
+                entries += rows.end - rows.start;
+                let bytes = layout.entries(&rows);
+                source.hint(bytes.start);
+                source.hint(bytes.end - 1);
+                source.announce(bytes);
+                buckets.push((rows, ones));
+            }
+            Ok::<_, Error>(())
+        })?;
+        self.buckets = buckets;
+        Ok(entries)
+    }
+
+    /// Replaces the candidates by the documents of the buckets whose keys have few enough different bits, and prefetches
+    /// their codes.
+    #[inline(always)]
+    fn find_candidates(&mut self, part: usize, query: &Code) -> Result<()> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        let (section, layout, key) = self.key(part, query);
+        let (source, tag, levels) = (self.segment.at(section), layout.tag(key), self.levels[part]);
+        for (rows, ones) in &self.buckets {
+            let bytes = source.read(layout.entries(rows))?;
+            for entry in layout.decode(bytes, rows) {
+                if (entry.tag ^ tag).count_ones() + ones < levels {
+                    self.segment.check_ordinal(section, layout, rows, entry)?;
+                    self.codes.hint_offsets(entry.ordinal);
+                    candidates.push(entry.ordinal);
+                }
+            }
+        }
+        for &ordinal in &candidates {
+            self.codes.hint(ordinal);
+        }
+        self.candidates = candidates;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn compare(&mut self, query: &Code, within: u32) -> Result<()> {
+        for &ordinal in &self.candidates {
+            let words = self.codes.code(ordinal)?.as_chunks().0.iter().map(|word| u64::from_be_bytes(*word));
+            let distance = words.zip(query.words()).map(|(a, b)| (a ^ b).count_ones()).sum();
+            if distance <= within {
+                self.near.push((ordinal, distance));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Segment {
@@ -33,12 +214,22 @@ impl Segment {
         mut hit: impl FnMut(usize, u32, u32) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let Some(codes) = self.params().codes else { return Ok(()) };
+        let mut scanned: Vec<usize> = (0..queries.len()).collect();
+        if let Some(parts) = &self.parts {
+            let share = scan_work(codes.bits, self.documents(), within, queries.len());
+            if self.uses_parts(queries.len(), within) {
+                scanned = self.search_parts(parts, queries, (within, share), &mut hit)?;
+            }
+        }
+        if scanned.is_empty() {
+            return Ok(());
+        }
         let (width, mut columns, mut block) = (usize::from(codes.bits / 32), Vec::new(), Vec::new());
-        for query in queries {
-            append(&query.to_bytes(), &mut columns);
+        for &query in &scanned {
+            append(&queries[query].to_bytes(), &mut columns);
         }
         let mut scratch = TileScratch::default();
-        let (mut ended, mut left) = (vec![false; queries.len()], queries.len());
+        let (mut ended, mut left) = (vec![false; scanned.len()], scanned.len());
         let level = Level::chosen();
         for first in (0..self.documents() as u32).step_by(BLOCK) {
             block.clear();
@@ -53,7 +244,7 @@ impl Segment {
             // `None` ends the search, because all queries have ended.
             let emit = |query: u32, row: u32, distance| {
                 let query = query as usize;
-                if !ended[query] && hit(query, first + row, distance).map_err(Some)?.is_break() {
+                if !ended[query] && hit(scanned[query], first + row, distance).map_err(Some)?.is_break() {
                     (ended[query], left) = (true, left - 1);
                 }
                 if left == 0 { Err(None) } else { Ok(()) }
@@ -61,7 +252,7 @@ impl Segment {
             let all = 0..ordinals.len();
             let scan = TileScan {
                 sides,
-                columns: 0..queries.len(),
+                columns: 0..scanned.len(),
                 rows: std::slice::from_ref(&all),
                 scratch: &mut scratch,
                 emit,
@@ -73,6 +264,81 @@ impl Segment {
             }
         }
         Ok(())
+    }
+
+    /// Searches by parts as [`search_codes`](Self::search_codes) does. Each query may do at most the work `share`; returns
+    /// those that would exceed it, for which `hit` was not called.
+    fn search_parts(
+        &self,
+        parts: &CodeParts,
+        queries: &[Code],
+        (within, share): (u32, f64),
+        hit: &mut impl FnMut(usize, u32, u32) -> Result<ControlFlow<()>>,
+    ) -> Result<Vec<usize>> {
+        let mut search = PartSearch {
+            segment: self,
+            parts,
+            codes: self.code_column()?,
+            levels: parts.cut.levels(within),
+            bits: (0..parts.cut.parts).map(|part| parts.cut.bits_of(part)).collect(),
+            buckets: Vec::new(),
+            candidates: Vec::new(),
+            near: Vec::new(),
+        };
+        let mut left = Vec::new();
+        for (number, query) in queries.iter().enumerate() {
+            search.near.clear();
+            if !Level::chosen().run(|| search.query(query, within, share))? {
+                left.push(number);
+                continue;
+            }
+            // A document is found in each part in which it is near.
+            search.near.sort_unstable();
+            search.near.dedup();
+            for &(ordinal, distance) in &search.near {
+                if hit(number, ordinal, distance)?.is_break() {
+                    break;
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// Returns where to find codes, for reads at random.
+    fn code_column(&self) -> Result<CodeColumn<'_>> {
+        let (Some((section, layout)), Some(codes)) = (&self.fields, self.params().codes) else {
+            return Err(Error::Invalid("this segment has no codes".into()));
+        };
+        // A document has at least the field of its code. If the fields of all documents take no more, each takes that much.
+        let each = code_field_bytes(codes);
+        let step = (section.rows == self.documents() * each).then_some(each);
+        Ok(CodeColumn { segment: self, section, layout, codes, step })
+    }
+
+    /// Returns whether this number of queries together would be answered by parts rather than by a comparison of all.
+    #[must_use]
+    pub fn uses_parts(&self, queries: usize, within: u32) -> bool {
+        let (Some(parts), Some(codes)) = (&self.parts, self.params().codes) else { return false };
+        let scan = scan_work(codes.bits, self.documents(), within, queries);
+        work(parts.cut, self.documents(), within) < scan
+    }
+
+    /// Returns the number of parts of the codes; 0 if the segment has none.
+    #[must_use]
+    pub fn part_count(&self) -> usize {
+        self.parts.as_ref().map_or(0, |parts| parts.sections.len())
+    }
+
+    /// Calls `each` with the key and the ordinal of each entry of a part, numbered from 0, in ascending order. Does nothing
+    /// if the segment has no such part.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or the error that `each` returns.
+    pub fn for_each_part_entry(&self, part: usize, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+        match self.parts.as_ref().and_then(|parts| parts.sections.get(part)) {
+            Some((section, layout)) => self.for_each_entry(section, layout, each),
+            None => Ok(()),
+        }
     }
 
     /// Returns the fingerprint of a document, whether it is a simhash or a code; `None` if it has none, or fingerprints are
@@ -114,5 +380,58 @@ impl Segment {
             each(Fields::of(fields).code(codes).map_err(|fault| self.wrong_fields(ordinal, fault))?);
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::format::attached::Attached;
+    use crate::format::fields;
+    use crate::segment::build::build_with_parts;
+    use crate::segment::records::Records;
+    use crate::sys::RealVfs;
+    use crate::{Key, Params};
+
+    #[test]
+    fn query_whose_buckets_are_long_is_left_to_a_scan() {
+        let params = Params::builder().u64_keys().codes(256, 8).build().unwrap();
+        let (mut records, mut encoded) = (Records::new(&params), Vec::new());
+        for number in 0..5000_u64 {
+            // All codes agree in three quarters of their bits.
+            let words = [0, 0, number.wrapping_mul(0x9E37_79B9_7F4A_7C15), 0];
+            fields::encode(&params, false, &words, None, &mut encoded);
+            let attached = Attached { fields: Fields::of(&encoded), ..Attached::default() };
+            records.push_with(Key::U64(number), None, attached).unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.seg");
+        build_with_parts(&records, &RealVfs, dir.path(), 16).unwrap().publish(&path).unwrap();
+        let segment = Segment::open(&RealVfs, Path::new(&path)).unwrap();
+        let parts = segment.parts.as_ref().unwrap();
+        let share = scan_work(256, 5000, 8, 64);
+        let ask = |code: [u64; 4]| {
+            let mut found = Vec::new();
+            let hit = |_, ordinal, _| {
+                found.push(ordinal);
+                Ok(ControlFlow::Continue(()))
+            };
+            let code = Code::of_words(&code).unwrap();
+            let left = segment.search_parts(parts, &[code], (8, share), &mut { hit }).unwrap();
+            (left, found)
+        };
+        assert_eq!(ask([0; 4]), (vec![0], vec![]));
+        assert_eq!(ask([!0; 4]), (vec![], vec![]));
+        let mut found = Vec::new();
+        let all = [Code::of_words(&[0; 4]).unwrap(); 64];
+        segment
+            .search_codes(&all, 8, |query, ordinal, distance| {
+                found.push((query, ordinal, distance));
+                Ok(ControlFlow::Continue(()))
+            })
+            .unwrap();
+        assert!(found.contains(&(63, 0, 0)));
     }
 }

@@ -27,14 +27,13 @@ impl EncodedEntries<'_> {
     }
 }
 
-/// Encodes a section as a band. `entries` yields `rows` ascending entries, with the key (of `key_bits` bits) in the high
-/// 32 bits and an ordinal below `documents` in the low 32 bits.
+/// Encodes a section as a band. `entries` yields the ascending entries of this layout, of codec 2, with the key in the high
+/// 32 bits and the ordinal in the low 32 bits.
 pub(super) fn encode_entries<'r>(
-    (documents, rows, key_bits): (u64, u64, u32),
+    layout: Band,
     budget: SpillBudget<'r>,
     entries: &mut impl SliceSource<u64>,
 ) -> Result<EncodedEntries<'r>> {
-    let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
     let mut directory = DirectoryBuilder::new(layout.directory);
     let mut parts = SpilledParts::new(budget, budget.share(8));
     let (mut bytes, mut writer) = (Vec::new(), layout.writer());
@@ -53,5 +52,5 @@ pub(super) fn encode_entries<'r>(
     writer.finish(&mut bytes);
     parts.put(1, &bytes)?;
     directory.encode(|bytes| parts.put(0, bytes))?;
-    Ok(EncodedEntries { rows, parts })
+    Ok(EncodedEntries { rows: layout.directory.rows, parts })
 }

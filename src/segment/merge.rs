@@ -32,6 +32,7 @@ use zerocopy::little_endian::U32;
 use super::attached::{write_stamps, write_values};
 use super::build::{
     BuiltSegment, DistinctFingerprints, begin, encode_tables, put_all, write_bands, write_numbers,
+    write_parts,
 };
 use super::file::SectionReader;
 use super::open::{self, Keys, Segment};
@@ -45,6 +46,7 @@ use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::extsort;
 use crate::format::attached::Stamps;
+use crate::format::code_parts::Cut;
 use crate::format::contents::{Kind, Section};
 use crate::format::keys::{self, Frame, FrontEncoder, GROUP};
 use crate::format::ranks::{self, NO_RANK};
@@ -54,6 +56,7 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, attached, fields, postings, samples, signatures};
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
+use crate::planner::codes::choose as choose_cut;
 use crate::sys::threads::both;
 use crate::sys::vfs::Vfs;
 use twindex_kernel::prefetch;
@@ -114,9 +117,13 @@ impl MergedInputs<'_, '_> {
         salt: u128,
         params: &Params,
     ) -> Result<SegmentOutput> {
-        let mut out = begin(vfs, dir, salt, params, self.budget)?;
+        let mut out = begin(vfs, dir, salt, (params, self.cut(params).is_some()), self.budget)?;
         keys.write(&mut out, self.documents)?;
         Ok(out)
+    }
+
+    fn cut(&self, params: &Params) -> Option<Cut> {
+        params.codes.and_then(|codes| choose_cut(codes, self.documents))
     }
 
     /// Writes the sections after those of fingerprints, and finishes the file. `distinct` is the number of distinct
@@ -139,6 +146,14 @@ impl MergedInputs<'_, '_> {
             merged.samples(&mut out, of, kind)?;
         }
         merged.attached(&mut out, params)?;
+        if let Some((cut, codes)) = merged.cut(params).zip(params.codes) {
+            write_parts(&mut out, cut, documents, budget, |each| {
+                merged.for_each_origin(|input, ordinal| {
+                    let code = input.segment.fields(ordinal)?.code(codes);
+                    each(code.map_err(|fault| input.segment.wrong_fields(ordinal, fault))?)
+                })
+            })?;
+        }
         Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
     }
 }

@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
 use crate::format::bands::{self, Band};
 use crate::format::checksum::PAGE;
+use crate::format::code_parts::Cut;
 use crate::format::contents::{Kind, Section};
 use crate::format::fields;
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
@@ -67,6 +68,8 @@ pub struct Segment {
     pub(super) sets: Option<[(Section, Band); 2]>,
     /// The section of suffixes, which is used to find containing sets; `None` if the index stores none.
     pub(super) suffixes: Option<(Section, Band)>,
+    /// The parts of the codes; `None` if there are none.
+    pub(super) parts: Option<CodeParts>,
     /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment is empty.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
     /// The band keys, indexed by document; read at the first use.
@@ -77,6 +80,13 @@ pub struct Segment {
     pub(super) priority_reads: AtomicU64,
     /// The cached documents of long buckets, sorted by priority.
     pub(super) ordered: Mutex<HeldOrders>,
+}
+
+/// The parts of the codes.
+#[derive(Debug)]
+pub(super) struct CodeParts {
+    pub(super) cut: Cut,
+    pub(super) sections: Vec<(Section, Band)>,
 }
 
 /// The section of the keys, in one of two encodings.
@@ -135,6 +145,7 @@ impl Segment {
         let fields = entries.fields()?;
         let sets = entries.sets()?;
         let suffixes = entries.suffixes()?;
+        let parts = entries.parts()?;
         entries.take(Kind::Checksums, 0, 1, None)?;
         entries.finish()?;
         let ParsedSegment { file, params, salt, digest, documents, .. } = parsed;
@@ -154,6 +165,7 @@ impl Segment {
             fields,
             sets,
             suffixes,
+            parts,
             key_span: OnceLock::new(),
             features: OnceLock::new(),
             priorities: OnceLock::new(),
@@ -515,6 +527,25 @@ impl Entries<'_> {
             return Ok(None);
         }
         self.coded_as_band(Kind::Suffixes, self.parsed.documents).map(Some)
+    }
+
+    /// Takes the parts of the codes; `None` if the segment has none. Their number is that of their entries.
+    fn parts(&mut self) -> Result<Option<CodeParts>> {
+        let ParsedSegment { file, params, documents, has_parts, .. } = self.parsed;
+        let Some(codes) = params.codes.filter(|_| *has_parts) else { return Ok(None) };
+        let count = file.sections().iter().filter(|section| section.kind == Kind::Part).count();
+        let cut = Cut::new(codes.bits, count).ok_or_else(|| {
+            let expected = format!("parts of at most {} bits of {}", bands::KEY_BITS, codes.bits);
+            self.parsed.wrong_entry(self.next, expected, format!("{count} parts"))
+        })?;
+        let mut sections = Vec::with_capacity(count);
+        for part in 0..cut.parts {
+            let section = self.take(Kind::Part, part as u16 + 1, bands::CODEC_PACKED, Some(*documents))?;
+            let layout = cut.layout(part, *documents);
+            self.check_length(&section, layout.length)?;
+            sections.push((section, layout));
+        }
+        Ok(Some(CodeParts { cut, sections }))
     }
 
     /// Takes a section that is encoded as a band. The ordinals in its entries must be below `below`.

@@ -141,12 +141,12 @@ impl SegmentOutput {
         vfs: &dyn Vfs,
         dir: &Path,
         salt: u128,
-        params: &Params,
+        (params, has_parts): (&Params, bool),
         threads: usize,
         cancel: Option<Cancel>,
     ) -> Result<Self> {
         let file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
-        let features = features_of_segment(params);
+        let features = features_of_segment(params, has_parts);
         let header = Header::new(Role::Segment, salt, params.digest()).with_features(features, 0);
         let file = PageFile { file, dir: dir.to_owned(), salt, length: 0, checksums: Vec::new() };
         let pages = if threads > 1 { Pages::Thread(PageThread::start(file)?) } else { Pages::Here(file) };

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, corrupt, refused};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, ENTRY_BYTES, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
-use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
+use crate::format::header::{FEATURE_PACKED, FEATURE_PARTS, HEADER_BYTES, Header, Role};
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, bands};
@@ -33,6 +33,8 @@ pub(super) struct ParsedSegment {
     pub(super) distinct: u64,
     /// The codec of the band sections.
     pub(super) band_codec: u16,
+    /// Whether the file has parts of codes.
+    pub(super) has_parts: bool,
     /// The offset of the table of contents.
     contents_offset: u64,
 }
@@ -107,7 +109,8 @@ impl ParsedSegment {
         }
         let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
         let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
-        Ok(Self { file, params, salt, digest, documents, distinct, band_codec, contents_offset })
+        let has_parts = header.incompatible.get() & FEATURE_PARTS != 0;
+        Ok(Self { file, params, salt, digest, documents, distinct, band_codec, has_parts, contents_offset })
     }
 
     /// Creates the error for the entry with index `entry` (from 0) of the table of contents.

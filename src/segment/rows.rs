@@ -227,7 +227,7 @@ impl Rows {
             Some(first) => Frame::spanning(first, last, documents),
             None => Frame::of(&[]),
         };
-        let mut out = begin(vfs, dir, salt, params, budget)?;
+        let mut out = begin(vfs, dir, salt, (params, false), budget)?;
         write_numbers(&mut out, frame, documents, &mut keys.into_values())?;
         let pairs = pairs.finish()?;
         let fingerprints = match pairs.in_memory() {

@@ -23,7 +23,7 @@ use super::output::SegmentOutput;
 use super::sorted::RadixSorter;
 use super::spilled::{ChunkedValues, SpillBudget};
 use crate::error::{Error, Result};
-use crate::format::bands::{Band, KEY_BITS};
+use crate::format::bands::{Band, CODEC_PACKED, KEY_BITS};
 use crate::format::contents::{Kind, Section};
 use crate::format::fields::{Fields, unread};
 use crate::format::prefixes::{CLASSES, Marks, key, tag, tags_in_order, tags_of};
@@ -237,8 +237,8 @@ pub(super) fn encode_sets<'r>(
     }
     let common = CommonTags::of(documents, budget.threads(), sets)?;
     let entries = common.entries();
-    let shape = (CLASSES, entries.len() as u64, KEY_BITS);
-    let encoded = encode_entries(shape, budget, &mut ChunkedValues::of(&entries))?;
+    let layout = |rows, below| Band::of(rows, below, KEY_BITS, CODEC_PACKED);
+    let encoded = encode_entries(layout(entries.len() as u64, CLASSES), budget, &mut ChunkedValues::of(&entries))?;
     let elements = |kind: Kind, what: &'static str| {
         let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
         let mut rows = 0;
@@ -250,7 +250,7 @@ pub(super) fn encode_sets<'r>(
             return Err(Error::Limit { what, limit: u32::MAX.into(), found: rows });
         }
         let mut sorted = sorter.finish()?.into_values();
-        encode_entries((documents, rows, KEY_BITS), budget, &mut sorted)
+        encode_entries(layout(rows, documents), budget, &mut sorted)
     };
     let prefixes = elements(Kind::Prefixes, "entries of prefixes of a segment")?;
     let suffixes = || elements(Kind::Suffixes, "entries of suffixes of a segment");

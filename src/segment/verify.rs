@@ -28,6 +28,7 @@ use super::tables::sorted_values;
 use crate::cancel::Cancel;
 use crate::design::{CodecChoice, Codecs, DesignChoice};
 use crate::error::{Error, Result, corrupt};
+use crate::format::bands::Band;
 use crate::format::contents::{Kind, Section};
 use crate::format::header::Header;
 use crate::format::hot::Hot;
@@ -125,7 +126,7 @@ impl Segment {
             // Ends here, because the other steps would report the same pages again, with less clear messages.
             return Ok(problems);
         }
-        let steps: [fn(&Self) -> Result<()>; 9] = [
+        let steps: [fn(&Self) -> Result<()>; 10] = [
             Self::verify_gaps,
             Self::verify_keys,
             Self::verify_tables,
@@ -134,6 +135,7 @@ impl Segment {
             Self::verify_samples,
             Self::verify_attached,
             Self::verify_sets,
+            Self::verify_parts,
             Self::verify_salt,
         ];
         // guard: verify looks above the checksums
@@ -164,7 +166,9 @@ impl Segment {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
         }
-        for (section, layout) in self.bands.iter().chain(self.sets.iter().flatten()).chain(&self.suffixes) {
+        let parts = self.parts.iter().flat_map(|parts| &parts.sections);
+        let banded = self.bands.iter().chain(self.sets.iter().flatten()).chain(&self.suffixes);
+        for (section, layout) in banded.chain(parts) {
             let entries = layout.entries(&(0..section.rows));
             zeros(section.offset + layout.directory.length()..section.offset + entries.start, section)?;
         }
@@ -341,14 +345,19 @@ impl Segment {
         Ok(())
     }
 
+    /// Checks that the padding bits of the entries of a band are zero.
+    fn verify_padding(&self, section: &Section, layout: &Band) -> Result<()> {
+        let entries = layout.entries(&(0..section.rows));
+        let Some(at) = layout.overfull(self.read(section, entries.clone())?, section.rows) else {
+            return Ok(());
+        };
+        Err(self.wrong(section, entries.start + at as u64, "zeros where no entry has a bit", "others"))
+    }
+
     fn verify_bands(&self) -> Result<()> {
         let mut sketched: Option<RoaringBitmap> = None;
         for (band, (section, layout)) in self.bands.iter().enumerate() {
-            let entries = layout.entries(&(0..section.rows));
-            if let Some(at) = layout.overfull(self.read(section, entries.clone())?, section.rows) {
-                let at = entries.start + at as u64;
-                return Err(self.wrong(section, at, "zeros where no entry has a bit", "others"));
-            }
+            self.verify_padding(section, layout)?;
             let mut seen = RoaringBitmap::new();
             let mut last = None;
             self.for_each_band_entry(band, |key, ordinal| {
@@ -369,6 +378,36 @@ impl Segment {
             if *sketched.get_or_insert_with(|| seen.clone()) != seen {
                 return Err(self.wrong(section, 0, "the documents of the first band", "others"));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that the entries of each part ascend, that each document is listed once, and that its key has the bits of its
+    /// code.
+    fn verify_parts(&self) -> Result<()> {
+        let Some(parts) = &self.parts else { return Ok(()) };
+        for (part, (section, layout)) in (0..).zip(&parts.sections) {
+            self.verify_padding(section, layout)?;
+            let mut keys = vec![0_u32; self.documents() as usize];
+            let (bits, mut words) = (parts.cut.bits_of(part), Vec::new());
+            for (ordinal, key) in (0..).zip(&mut keys) {
+                self.code_words(ordinal..ordinal + 1, &mut words)?;
+                *key = bits.key(&words);
+            }
+            let mut last = None;
+            self.for_each_entry(section, layout, |key, ordinal| {
+                let found = || format!("{key:x}, {ordinal}");
+                // Each ordinal ascends among equal keys, so no document is listed twice.
+                if last >= Some((key, ordinal)) {
+                    return Err(self.wrong(section, 0, &format!("an entry after {last:x?}"), found()));
+                }
+                last = Some((key, ordinal));
+                let expected = keys[ordinal as usize];
+                if key != expected {
+                    return Err(self.wrong(section, 0, &format!("key {expected:x} of the code"), found()));
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }

@@ -25,8 +25,8 @@ use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
     FEATURE_BOILERPLATE, FEATURE_CODES, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW,
-    FEATURE_NEAR, FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_SUFFIXES, FEATURE_TEXT,
-    FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
+    FEATURE_NEAR, FEATURE_PACKED, FEATURE_PARTS, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_SUFFIXES,
+    FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -329,6 +329,21 @@ fn build_codes(path: &Path) {
     admit(&mut writer, 20..25);
 }
 
+/// Builds an index of fingerprints of 192 bits whose segment has seven parts. A writer makes parts only for many documents.
+fn build_parts(path: &Path) {
+    let params = Params::builder().u64_keys().codes(192, 9).build().unwrap();
+    let (mut records, mut encoded) = (Records::new(&params), Vec::new());
+    for number in 0..40 {
+        fields::encode(&params, false, code_of(number).words(), None, &mut encoded);
+        let attached = Attached { fields: Fields::of(&encoded), ..Attached::default() };
+        records.push_with(Key::U64(number), None, attached).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let segment = dir.path().join("parts.seg");
+    segment_of::build_with_parts(&records, &RealVfs, dir.path(), 7).unwrap().publish(&segment).unwrap();
+    Index::adopt(path, params, &[segment]).unwrap();
+}
+
 /// Returns a file of sketches with the sets of these texts. Its parameters include marks, but a file of sketches stores
 /// none.
 fn sketches_with_sets() -> Vec<u8> {
@@ -375,6 +390,7 @@ fn committed_as(name: &str) -> PathBuf {
             write_on_request(&with_fields(name), build);
         }
         write_on_request(&with_fields("codes"), build_codes);
+        write_on_request(&with_fields("parts"), build_parts);
         let sketches = golden("sets.sketches");
         if is_requested() && !RealVfs.exists(&sketches).unwrap() {
             let mut file = RealVfs.create_temporary(sketches.parent().unwrap()).unwrap();
@@ -760,6 +776,24 @@ fn format_3_index_with_codes_is_rebuilt_exactly() {
     assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
 }
 
+#[test]
+fn format_3_index_with_parts_is_rebuilt_exactly() {
+    committed();
+    let committed = with_fields("parts");
+    let segment = read(&committed.join("000001.seg"));
+    let features = u32::from_le_bytes(segment[12..16].try_into().unwrap());
+    assert_eq!(features, FEATURE_FIELDS | FEATURE_CODES | FEATURE_NEAR | FEATURE_PARTS);
+    let snapshot = Index::open(&committed).unwrap_or_else(|error| panic!("{error}")).snapshot();
+    for number in 0..40 {
+        assert_eq!(snapshot.within(code_of(number), 9).run().unwrap().hits.len(), 5, "{number}");
+    }
+    assert!(twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let built = dir.path().join("parts");
+    build_parts(&built);
+    assert!(read(&built.join("000001.seg")) == segment, "another segment");
+}
+
 /// Returns the number in a key of the indexes with fields.
 fn number_of(key: &KeyBuf) -> u64 {
     match key {
@@ -1004,6 +1038,12 @@ fn described(path: &Path) -> twindex::Result<String> {
         line(format!("suffix {tag:08x} document {ordinal}"));
         Ok(())
     })?;
+    for part in 0..segment.part_count() {
+        segment.for_each_part_entry(part, |key, ordinal| {
+            line(format!("part {} key {key:08x} document {ordinal}", part + 1));
+            Ok(())
+        })?;
+    }
     Ok(out)
 }
 
@@ -1188,7 +1228,7 @@ fn python_reader_finds_the_same_content_in_segments() {
     paths.push(narrow().join("000001.seg"));
     paths.push(near().join("000001.seg"));
     paths.extend(WITH_FIELDS.map(|(name, ..)| with_fields(name).join("000001.seg")));
-    paths.push(with_fields("codes").join("000001.seg"));
+    paths.extend(["codes", "parts"].map(|name| with_fields(name).join("000001.seg")));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/read_segment.py");
     let Ok(output) = Command::new("python3").arg(&script).args(&paths).output() else {
@@ -1209,7 +1249,7 @@ fn python_reader_finds_the_same_content_in_segments() {
     let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
     let expected = expected.chain([CODEC_BYTES, CODEC_PACKED].map(|codec| (Kind::Band, codec)));
-    let of_sets = [Kind::Common, Kind::Prefixes, Kind::Suffixes].map(|kind| (kind, CODEC_PACKED));
+    let of_sets = [Kind::Common, Kind::Prefixes, Kind::Suffixes, Kind::Part].map(|kind| (kind, CODEC_PACKED));
     let expected = expected.chain(of_sets).chain([(Kind::Fields, fields::CODEC)]);
     assert!(expected.into_iter().all(|one| sections.contains(&one)), "{sections:?}");
 }

@@ -45,6 +45,7 @@ mod merge;
 mod misdirected;
 mod near;
 mod pages;
+mod parts;
 mod plan;
 mod planted;
 mod priorities;

@@ -383,6 +383,7 @@ fn codecs_have_the_specified_numbers() {
         ("common", bands::CODEC_PACKED, "tag and class, bit by bit"),
         ("prefixes", bands::CODEC_PACKED, "tag and ordinal, bit by bit"),
         ("suffixes", bands::CODEC_PACKED, "tag and ordinal, bit by bit"),
+        ("part", bands::CODEC_PACKED, "tag and ordinal, bit by bit"),
         ("checksums", 1, "CRC-32 of pages"),
     ]
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
@@ -420,6 +421,7 @@ fn incompatible_features_have_the_specified_bits_and_names() {
         (header::FEATURE_BOILERPLATE, "boilerplate"),
         (header::FEATURE_SUFFIXES, "suffixes"),
         (header::FEATURE_CODES, "codes"),
+        (header::FEATURE_PARTS, "parts"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];

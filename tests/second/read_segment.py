@@ -21,7 +21,7 @@ PAGE, ALIGNMENT, GROUP = 4096, 64, 16
 NO_RANK, LIST = 0xFFFFFFFF, 1 << 31
 KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 7: "filter table", 8: "postings",
          9: "band", 10: "signatures", 11: "bottom", 12: "modular", 13: "values", 14: "stamps", 15: "fields", 16: "common",
-         17: "prefixes", 18: "suffixes", 255: "checksums"}
+         17: "prefixes", 18: "suffixes", 19: "part", 255: "checksums"}
 CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
 NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
 MARK, SET, PRIORITY, CODE, FIELDS_MOST = 1, 2, 3, 4, 1 << 27
@@ -394,7 +394,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~16374 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~32758 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -494,6 +494,7 @@ class Segment:
             self.read_fields(has_sets, has_marks, has_priorities, code_bits)
         if has_sets:
             self.read_prefixes()
+        self.parts = self.read_parts(code_bits) if self.features & 16384 else []
         threshold, radius = self.params.get("threshold", "0.8"), self.params.get("near-within")
         need(threshold == "none" or 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
         need(radius in (None, "none") or 0 <= int(radius) <= (code_bits or 10), "a radius of 0 to 10, or none")
@@ -509,7 +510,7 @@ class Segment:
         text |= 2048 * ("boilerplate" in self.params)
         near = 128 * ("threshold" in self.params or "near-within" in self.params)
         weights = 1024 * weighs(self.params)
-        need(self.features & ~16 == attached + narrow + text + near + fields + weights, "the features of the parameters")
+        need(self.features & ~(16 | 16384 * (code_bits > 0)) == attached + narrow + text + near + fields + weights, "the features of the parameters")
         need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")
@@ -790,12 +791,25 @@ class Segment:
         need(not self.bands or documents == sorted(o for _, o in self.bands[0]), "the documents of the first band")
         self.bands.append(entries)
 
-    def read_entries(self, kind, index, is_packed, key_bits, below, what):
+    def read_parts(self, bits):
+        count = sum(1 for kind, _ in self.sections if kind == "part")
+        need(0 < count <= bits and -(-bits // count) <= 32, "parts of 1 to 32 bits")
+        parts = []
+        for part in range(count):
+            places = range(part, bits, count)
+            entries = self.read_entries("part", part + 1, True, len(places), self.documents, "document", len(places))
+            key = lambda code: int("".join(code[place] for place in places).ljust(32, "0"), 2)
+            expected = sorted((key(f"{int.from_bytes(code, 'big'):0{bits}b}"), o) for o, code in enumerate(self.codes))
+            need(entries == expected, "the bits of all codes")
+            parts.append(entries)
+        return parts
+
+    def read_entries(self, kind, index, is_packed, key_bits, below, what, most=16):
         """Reads a section of entries, each a key of `key_bits` bits and a number below `below`, encoded as in a band."""
         name = f"{kind} {index}" if index else kind
         _, offset, length, rows = self.section(kind, index, [2 if is_packed else 1])
         need(rows <= (self.documents if index else M32), f"no more rows of {name} than there can be")
-        bits = prefix_bits(rows, min(16, key_bits))
+        bits = prefix_bits(rows, min(most, key_bits))
         starts, at = self.directory(offset, rows, bits, name)
         self.zeros(offset + at, offset + align(at))
         at = align(at)
@@ -1006,6 +1020,9 @@ class Segment:
             yield f"prefix {key:08x} document {ordinal}"
         for tag, ordinal in self.suffixes or []:
             yield f"suffix {tag:08x} document {ordinal}"
+        for part, entries in enumerate(self.parts, 1):
+            for key, ordinal in entries:
+                yield f"part {part} key {key:08x} document {ordinal}"
 
     def dump(self):
         end = 0

@@ -30,7 +30,7 @@ use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, SearchOptions, SearchScratch, Segment, build};
 use twindex::sketch::Nearness;
-use twindex::{Key, KeyBuf, Params, Result};
+use twindex::{Code, Key, KeyBuf, Params, Result};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -46,6 +46,14 @@ pub fn place() -> &'static Path {
 pub fn bytes_of(records: &Records) -> Vec<u8> {
     let vfs = MemoryVfs::default();
     build::build(records, &vfs, Path::new("")).unwrap().publish(place()).unwrap();
+    vfs.get(place())
+}
+
+/// Returns the bytes of a segment file with these records and this number of parts.
+pub fn bytes_with_parts(records: &Records, parts: usize) -> Vec<u8> {
+    let vfs = MemoryVfs::default();
+    let built = build::build_with_parts(records, &vfs, Path::new(""), parts).unwrap();
+    built.publish(place()).unwrap();
     vfs.get(place())
 }
 
@@ -102,6 +110,7 @@ pub fn samples() -> Vec<Sample> {
         sample("nothing, with sets", &sets, 0, None),
         sample("ten with marks", &marks, 10, None),
         sample("forty with codes", &codes, 40, None),
+        Sample { name: "forty with parts".into(), bytes: bytes_with_parts(&records(&codes, 40), 9) },
         sample("forty with features of one byte", &bytes_of_features, 40, None),
         sample("forty with features of one bit", &bits_of_features, 40, None),
     ];
@@ -231,6 +240,8 @@ pub struct SegmentQueries {
     /// The number of a band and a feature, for each entry of a band.
     features: Vec<(usize, u64)>,
     has_fields: bool,
+    /// The fingerprint of each document; empty if fingerprints of any width are not stored.
+    codes: Vec<Code>,
     /// The set of each document; empty if sets are not stored.
     sets: Vec<Vec<u64>>,
     radii: &'static [u32],
@@ -268,7 +279,13 @@ impl SegmentQueries {
         let set = |ordinal| collected(|out| segment.set(ordinal, out)).unwrap();
         let sets = if segment.params().sets { (0..documents).map(set).collect() } else { Vec::new() };
         let has_fields = segment.params().sets || segment.params().marks;
-        Self { documents, keys, fingerprints, queries, features, has_fields, sets, radii, step: 1 }
+        let mut codes = Vec::new();
+        if let Some(params) = segment.params().codes {
+            let code =
+                |ordinal| Code::of_bytes(segment.fields(ordinal).unwrap().code(params).unwrap()).unwrap();
+            codes.extend((0..documents).map(code));
+        }
+        Self { documents, keys, fingerprints, queries, features, has_fields, codes, sets, radii, step: 1 }
     }
 
     /// Keeps only every `step`-th query, for tests that would otherwise take too long.
@@ -337,6 +354,24 @@ impl SegmentQueries {
                         .collect()
                 }));
             }
+        }
+        for code in self.codes.iter().step_by(self.step) {
+            for &radius in self.radii {
+                all.push(collected(|out| {
+                    segment.search_codes(&[*code], radius, |_, ordinal, distance| {
+                        out.extend([u64::from(ordinal), distance.into()]);
+                        Ok(ControlFlow::Continue(()))
+                    })
+                }));
+            }
+        }
+        for part in 0..segment.part_count().min(4) {
+            all.push(collected(|out| {
+                segment.for_each_part_entry(part, |key, ordinal| {
+                    out.extend([u64::from(key), ordinal.into()]);
+                    Ok(())
+                })
+            }));
         }
         for probe in [Probe::Directory, Probe::Interpolation, Probe::Binary] {
             let ask = SearchOptions { probe: Some(probe), ..SearchOptions::within(self.radii[0]) };

@@ -45,7 +45,7 @@ pub use look_up::{SortedSet, look_up};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Lanes, PairBuffer, across32, near_lanes, pairs32};
 pub use strings::{Unescaped, simple_escape};
-pub use tiles::{BLOCK, HalfWords, Sides, TileScan, TileScratch};
+pub use tiles::{BLOCK, HalfWords, Sides, TileScan, TileScratch, prefix_words};
 
 /// The size of a cache line on common processors, in bytes.
 pub const CACHE_LINE: usize = 64;

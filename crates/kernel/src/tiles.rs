@@ -19,6 +19,17 @@ const WASTED: usize = 32;
 /// Number of comparisons in vain after which a prefix may grow.
 const WASTED_LEAST: usize = 1 << 10;
 
+/// Returns the number of words, at most `width`, with which a comparison begins: the shortest prefix that a few in ten
+/// thousand pairs of random codes survive.
+#[must_use]
+pub fn prefix_words(width: usize, within: u32) -> usize {
+    let rejects = |words: &usize| {
+        let (mean, deviation) = (16.0 * *words as f64, (8.0 * *words as f64).sqrt());
+        mean - 3.3 * deviation >= f64::from(within)
+    };
+    (1..width).find(rejects).unwrap_or(width)
+}
+
 /// Codes as rows of 32-bit words.
 #[derive(Clone, Copy, Debug)]
 pub struct HalfWords<'a> {
@@ -91,13 +102,8 @@ pub struct TileScratch {
 }
 
 impl TileScratch {
-    /// Begins with the shortest prefix that a few in ten thousand pairs of random codes survive.
     fn begin(&mut self, width: usize, within: u32) {
-        let rejects = |words: &usize| {
-            let (mean, deviation) = (16.0 * *words as f64, (8.0 * *words as f64).sqrt());
-            mean - 3.3 * deviation >= f64::from(within)
-        };
-        (self.prefix, self.compared, self.wasted) = ((1..width).find(rejects).unwrap_or(width), 0, 0);
+        (self.prefix, self.compared, self.wasted) = (prefix_words(width, within), 0, 0);
     }
 
     fn count(&mut self, compared: usize, wasted: usize, width: usize) {
