@@ -24,6 +24,9 @@ use crate::planner::codes::{scan_work, work, work_of};
 use twindex_kernel::{BLOCK, HalfWords, Level, Sides, TileScan, TileScratch};
 use twindex_sketch::Code;
 
+/// Maximum number of queries whose codes are compared one by one, because a tile of them would be almost empty.
+const FEW: usize = 4;
+
 /// Appends the half words of a fingerprint. Their byte order does not matter for distances.
 #[inline(always)]
 fn append(code: &[u8], out: &mut Vec<u32>) {
@@ -71,6 +74,13 @@ impl<'a> CodeColumn<'a> {
         let offsets = self.segment.at(self.section).read(self.layout.offsets(ordinal.into()))?;
         let range = self.layout.range(offsets, ordinal.into());
         range.map_err(|fault| self.segment.corrupt_at(self.section, fault))
+    }
+
+    /// Returns the fields of documents, which are at least one, each of `step` bytes.
+    #[inline(always)]
+    fn stepped(self, ordinals: Range<u32>, step: u64) -> Result<std::slice::ChunksExact<'a, u8>> {
+        let bytes = self.range(ordinals.start)?.start..self.range(ordinals.end - 1)?.end;
+        Ok(self.segment.read(self.section, bytes)?.chunks_exact(step as usize))
     }
 
     #[inline(always)]
@@ -224,6 +234,18 @@ impl Segment {
         if scanned.is_empty() {
             return Ok(());
         }
+        let column = self.code_column()?;
+        if let Some(step) = column.step.filter(|_| scanned.len() <= FEW) {
+            let by = (column, step);
+            return Level::chosen().run(|| match codes.bits / 64 {
+                1 => self.scan_few::<1>(by, queries, (&scanned, within), &mut hit),
+                2 => self.scan_few::<2>(by, queries, (&scanned, within), &mut hit),
+                3 => self.scan_few::<3>(by, queries, (&scanned, within), &mut hit),
+                4 => self.scan_few::<4>(by, queries, (&scanned, within), &mut hit),
+                6 => self.scan_few::<6>(by, queries, (&scanned, within), &mut hit),
+                _ => self.scan_few::<8>(by, queries, (&scanned, within), &mut hit),
+            });
+        }
         let (width, mut columns, mut block) = (usize::from(codes.bits / 32), Vec::new(), Vec::new());
         for &query in &scanned {
             append(&queries[query].to_bytes(), &mut columns);
@@ -261,6 +283,57 @@ impl Segment {
                 Err(Some(error)) => return Err(error),
                 Err(None) => return Ok(()),
                 Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the queries at the positions `scanned` with all codes, which have `WORDS` words, in the way of
+    /// [`search_codes`](Self::search_codes).
+    #[inline(always)]
+    fn scan_few<const WORDS: usize>(
+        &self,
+        (column, step): (CodeColumn<'_>, u64),
+        queries: &[Code],
+        (scanned, within): (&[usize], u32),
+        hit: &mut impl FnMut(usize, u32, u32) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        // In the byte order of the codes, which distances do not depend on.
+        let words = |query: &usize| {
+            let words = queries[*query].words().iter().map(|word| word.to_be());
+            let mut all = [0; WORDS];
+            all.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+            (*query, all)
+        };
+        let mut left: Vec<(usize, [u64; WORDS])> = scanned.iter().map(words).collect();
+        let mut near = Vec::new();
+        for first in (0..self.documents() as u32).step_by(BLOCK) {
+            let ordinals = first..first.saturating_add(BLOCK as u32).min(self.documents() as u32);
+            for (ordinal, fields) in ordinals.clone().zip(column.stepped(ordinals, step)?) {
+                // A loop instead of closures, which would be compiled without the instructions of the level.
+                let code = match Fields::of(fields).code(column.codes) {
+                    Ok(code) => code.as_chunks().0,
+                    Err(fault) => return Err(self.wrong_fields(ordinal, fault)),
+                };
+                let Some(code) = code.as_array::<WORDS>() else { continue };
+                for (query, words) in &left {
+                    let mut distance = 0;
+                    for (a, b) in code.iter().zip(words) {
+                        distance += (u64::from_ne_bytes(*a) ^ b).count_ones();
+                    }
+                    if distance <= within {
+                        near.push((*query, ordinal, distance));
+                    }
+                }
+            }
+            for (query, ordinal, distance) in near.drain(..) {
+                if left.iter().any(|(other, _)| *other == query) && hit(query, ordinal, distance)?.is_break()
+                {
+                    left.retain(|(other, _)| *other != query);
+                }
+            }
+            if left.is_empty() {
+                break;
             }
         }
         Ok(())
@@ -376,10 +449,16 @@ impl Segment {
         codes: CodeParams,
         mut each: impl FnMut(&[u8]),
     ) -> Result<()> {
-        self.for_each_fields(ordinals, |ordinal, fields| {
+        let mut take = |ordinal: u32, fields: &[u8]| {
             each(Fields::of(fields).code(codes).map_err(|fault| self.wrong_fields(ordinal, fault))?);
             Ok(())
-        })
+        };
+        let column = self.code_column()?;
+        let Some(step) = column.step else { return self.for_each_fields(ordinals, take) };
+        ordinals
+            .clone()
+            .zip(column.stepped(ordinals, step)?)
+            .try_for_each(|(ordinal, fields)| take(ordinal, fields))
     }
 }
 

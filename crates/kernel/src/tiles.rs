@@ -1,8 +1,7 @@
 //! Compares blocks of codes with each other: fingerprints of 64 to 512 bits.
 //!
 //! A comparison begins with a prefix of both codes that few far pairs survive if bits are random; the survivors are
-//! compared in all bits. If many far pairs survive, the prefix grows. A few codes, which would leave most lanes of a tile
-//! empty, are compared with each row in all bits.
+//! compared in all bits. If many far pairs survive, the prefix grows.
 
 use std::ops::Range;
 
@@ -12,8 +11,6 @@ use super::{Kernel, Simd};
 
 /// Number of codes in a block. The rows and columns of two blocks fit in the second-level cache.
 pub const BLOCK: usize = 1 << 11;
-/// Maximum number of columns that are compared in all bits.
-const FEW: usize = 4;
 /// A prefix grows if more than one of this number of comparisons survives it in vain.
 const WASTED: usize = 32;
 /// Number of comparisons in vain after which a prefix may grow.
@@ -52,29 +49,6 @@ impl<'a> HalfWords<'a> {
             [(self, at), (other, there)].map(|(side, at)| side.rows(at as usize..at as usize + 1).words);
         one.iter().zip(two).map(|(a, b)| (a ^ b).count_ones()).sum()
     }
-}
-
-/// Passes the position of the column, the position of the row and the distance of each near pair to `emit`.
-#[inline(always)]
-fn compare_few<const WIDTH: usize, E>(
-    left: CodeRows<'_>,
-    right: CodeRows<'_>,
-    within: u32,
-    mut emit: impl FnMut(u32, u32, u32) -> Result<(), E>,
-) -> Result<(), E> {
-    let (columns, rows) = (left.words.as_chunks::<WIDTH>().0, right.words.as_chunks::<WIDTH>().0);
-    for (row, code) in (right.first..).zip(rows) {
-        for (column, other) in (left.first..).zip(columns) {
-            let mut distance = 0;
-            for (a, b) in code.iter().zip(other) {
-                distance += (a ^ b).count_ones();
-            }
-            if distance <= within {
-                emit(column, row, distance)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The codes of both sides of a comparison, at the positions that a [`TileScan`] compares.
@@ -143,23 +117,6 @@ impl<E, F: FnMut(u32, u32, u32) -> Result<(), E>> Kernel for TileScan<'_, '_, F>
             scratch,
             mut emit,
         } = self;
-        if columns.len() <= FEW && matches!(left.width, 2 | 4 | 6 | 8 | 12 | 16) {
-            let left = left.rows(columns);
-            let mut near = |column, row, distance| {
-                if !inside || column < row { emit(column, row, distance) } else { Ok(()) }
-            };
-            return rows.iter().try_for_each(|rows| {
-                let right = right.rows(rows.clone());
-                match left.width {
-                    2 => compare_few::<2, E>(left, right, within, &mut near),
-                    4 => compare_few::<4, E>(left, right, within, &mut near),
-                    6 => compare_few::<6, E>(left, right, within, &mut near),
-                    8 => compare_few::<8, E>(left, right, within, &mut near),
-                    12 => compare_few::<12, E>(left, right, within, &mut near),
-                    _ => compare_few::<16, E>(left, right, within, &mut near),
-                }
-            });
-        }
         scratch.begin(left.width, within);
         for start in columns.clone().step_by(COLUMNS) {
             let end = columns.end.min(start + COLUMNS);
