@@ -252,4 +252,6 @@ def test_other_widths_values_and_options_are_refused_and_named(path):
     assert params == twindex.Params(codes=256, near_within=31, simhash=None, minhash=None) == index.params
     assert (params.fields["codes"], params.near) == ("256", (None, 31))
     assert twindex.Params.parse(params.text) == params
+    with pytest.raises(twindex.InvalidError, match="keeps fingerprints of 256 bits, and no sketches"):
+        twindex.Sketcher(params)
     index.close(discard=True)
