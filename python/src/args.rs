@@ -59,8 +59,9 @@ arguments! {
     feature_bits: u8 = 1, u8::MAX;
     bottom: u16 = 0, u16::MAX;
     modulus: u32 = 0, u32::MAX;
-    near_within: u8 = 0, u8::MAX;
-    within: u8 = 0, 64;
+    codes: u16 = 1, u16::MAX;
+    near_within: u16 = 0, u16::MAX;
+    within: u16 = 0, 512;
     limit: usize = 0, usize::MAX;
     left: usize = 0, usize::MAX;
     right: usize = 0, usize::MAX;

@@ -13,11 +13,11 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::input::AnyArray;
 use twindex::params::KeyKind;
-use twindex::{Key, KeyBuf};
+use twindex::{Code, Key, KeyBuf};
 use twindex_corpus::Features;
 
 use crate::arrays::{FieldArrays, descend, has_own_rows, is_arrow, is_missing, is_nested};
@@ -42,6 +42,11 @@ pub(crate) struct Column {
 
 enum ColumnSource {
     Values(Vec<Value>),
+    /// The rows of a matrix of bytes, one after the other.
+    Matrix {
+        bytes: PyBackedBytes,
+        width: usize,
+    },
     Arrays(Vec<ColumnPiece>),
 }
 
@@ -60,6 +65,13 @@ impl Column {
     /// or any sequence of str, bytes or int. `name` is used in errors.
     pub(crate) fn of(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
         Self::of_opened(name, &opened(name, values)?)
+    }
+
+    /// Creates a column of fingerprints from a matrix of bytes, such as a numpy array of uint8, or like [`of`](Self::of).
+    pub(crate) fn of_codes(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
+        let Some((view, [len, width])) = byte_view(name, values)? else { return Self::of(name, values) };
+        let bytes = view.call_method0("tobytes")?.extract::<PyBackedBytes>().map_err(PyErr::from)?;
+        Ok(Self { name, len, source: ColumnSource::Matrix { bytes, width } })
     }
 
     /// The same as [`of`](Self::of) for a container that is [opened](opened).
@@ -153,6 +165,7 @@ impl Column {
                     | DataType::Binary
                     | DataType::LargeBinary
                     | DataType::BinaryView
+                    | DataType::FixedSizeBinary(_)
                     | DataType::Int8
                     | DataType::Int16
                     | DataType::Int32
@@ -198,6 +211,7 @@ impl Column {
                 Value::Number(number) => Some(number),
                 _ => None,
             },
+            ColumnSource::Matrix { .. } => None,
             ColumnSource::Arrays(arrays) => {
                 let (array, row) = self.place(arrays, row)?;
                 macro_rules! of {
@@ -244,6 +258,7 @@ impl Column {
                     "expected str or bytes, found features, which are taken with tokens=\"features\" alone",
                 )),
             },
+            ColumnSource::Matrix { bytes, width } => Ok(Some(&bytes[row * width..][..*width])),
             ColumnSource::Arrays(arrays) => {
                 let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
                 match array.data_type() {
@@ -253,6 +268,7 @@ impl Column {
                     DataType::Binary => Ok(Some(array.as_binary::<i32>().value(row_there))),
                     DataType::LargeBinary => Ok(Some(array.as_binary::<i64>().value(row_there))),
                     DataType::BinaryView => Ok(Some(array.as_binary_view().value(row_there))),
+                    DataType::FixedSizeBinary(_) => Ok(Some(array.as_fixed_size_binary().value(row_there))),
                     _ => {
                         Err(self
                             .wrong_type(row, "expected a string or bytes, found an integer; cast the column"))
@@ -287,6 +303,7 @@ impl Column {
                 Value::Text(_) | Value::Bytes(_) => Err(self.wrong_type(row, &format!("{EXPECTED} a text"))),
                 Value::Number(_) => Err(self.wrong_type(row, &format!("{EXPECTED} an int"))),
             },
+            ColumnSource::Matrix { .. } => Err(self.wrong_type(row, &format!("{EXPECTED} a matrix"))),
             ColumnSource::Arrays(arrays) => match self.place(arrays, row) {
                 None => Ok(None),
                 Some((array, _)) => {
@@ -311,12 +328,34 @@ impl Column {
         let Some(number) = self.integer(row) else {
             let is_null = match &self.source {
                 ColumnSource::Values(values) => matches!(values[row], Value::None),
+                ColumnSource::Matrix { .. } => false,
                 ColumnSource::Arrays(arrays) => self.place(arrays, row).is_none(),
             };
             return if is_null { Ok(None) } else { Err(self.wrong_type(row, "expected an int")) };
         };
         let found = || self.refused(row, &format!("expected 0 or more, found {number}"));
         u64::try_from(number).map(Some).map_err(|_| found())
+    }
+
+    /// Returns the fingerprint in a row, which must have this number of bits.
+    pub(crate) fn code(&self, row: usize, bits: u16) -> Result<Code> {
+        let is_text = match &self.source {
+            ColumnSource::Values(values) => matches!(values[row], Value::Text(_)),
+            ColumnSource::Matrix { .. } => false,
+            ColumnSource::Arrays(arrays) => {
+                self.place(arrays, row).is_some_and(|(array, _)| is_string(array.data_type()))
+            }
+        };
+        if is_text {
+            let why = "expected bytes, found a text; bytes.fromhex reads hexadecimal digits";
+            return Err(self.wrong_type(row, why));
+        }
+        let bytes = self.bytes(row)?;
+        bytes.and_then(Code::of_bytes).filter(|code| code.bits() == usize::from(bits)).ok_or_else(|| {
+            let found = bytes.map_or("none".into(), |bytes| format!("{} bytes", bytes.len()));
+            let why = format!("expected a fingerprint of {bits} bits, {} bytes, found {found}", bits / 8);
+            self.refused(row, &why)
+        })
     }
 
     /// Returns the key in a row, for an index with keys of this kind.
@@ -442,18 +481,48 @@ fn dictionary(array: &ArrayRef) -> Result<Option<DictionaryValues>> {
     Ok(Some((values, keys)))
 }
 
+/// Views an object as a matrix of bytes, with its numbers of rows and columns; `None` for an object without a buffer of
+/// two dimensions. A matrix of other numbers is an error.
+fn byte_view<'py>(
+    name: &str,
+    values: &Bound<'py, PyAny>,
+) -> Result<Option<(Bound<'py, PyMemoryView>, [usize; 2])>> {
+    let Ok(view) = PyMemoryView::from(values) else { return Ok(None) };
+    let Ok(shape) = view.getattr("shape")?.extract::<[usize; 2]>() else { return Ok(None) };
+    let format = view.getattr("format")?.extract::<String>()?;
+    if format != "B" {
+        let why = format!(
+            "{name}: expected a matrix of uint8, found the format {format}; numpy.packbits packs bits into bytes"
+        );
+        return Err(PyTypeError::new_err(why).into());
+    }
+    Ok(Some((view, shape)))
+}
+
+/// Extracts the fingerprint that a call was given as an argument: bytes, or a vector of uint8.
+pub(crate) fn one_code(code: &Bound<'_, PyAny>, bits: u16) -> Result<Code> {
+    let is_row = |view: &Bound<'_, PyMemoryView>| -> PyResult<bool> {
+        Ok(view.getattr("ndim")?.extract::<usize>()? == 1 && view.getattr("format")?.eq("B")?)
+    };
+    let bytes = match PyMemoryView::from(code) {
+        Ok(view) if is_row(&view)? => view.call_method0("tobytes")?,
+        _ => code.clone(),
+    };
+    alone(Column::of("code", PyList::new(code.py(), [bytes])?.as_any()), |column| column.code(0, bits))
+}
+
+/// Reads the only row of a column. Errors do not name the row.
+fn alone<T>(column: Result<Column>, read: impl FnOnce(&Column) -> Result<T>) -> Result<T> {
+    match column.and_then(|column| read(&column)) {
+        Err(Failure::Record(_, error)) => Err(error.into()),
+        read => read,
+    }
+}
+
 /// Extracts the key that a call was given as an argument.
 pub(crate) fn one_key(key: &Bound<'_, PyAny>, kind: KeyKind) -> Result<KeyBuf> {
-    let list = pyo3::types::PyList::new(key.py(), [key])?;
-    let column = match Column::of("key", &list) {
-        Err(Failure::Record(_, error)) => return Err(error.into()),
-        column => column?,
-    };
-    match column.key(0, kind) {
-        Ok(key) => Ok(key.to_buf()),
-        Err(Failure::Record(_, error)) => Err(error.into()),
-        Err(other) => Err(other),
-    }
+    let column = Column::of("key", PyList::new(key.py(), [key])?.as_any());
+    alone(column, |column| Ok(column.key(0, kind)?.to_buf()))
 }
 
 /// Converts a key to a Python object: int, str, or bytes if it is not valid UTF-8.

@@ -10,12 +10,12 @@ use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::params::Near as Nearness;
 use twindex::sys::RealVfs;
-use twindex::{Decision, KeyBuf, Snapshot, Writer};
+use twindex::{Code, Decision, KeyBuf, Snapshot, Writer};
 use twindex_corpus::stream::{self, AdmitOptions};
 use twindex_join::SharedProgress;
 
 use crate::args;
-use crate::columns::{Column, key_object, one_key};
+use crate::columns::{Column, key_object, one_code, one_key};
 use crate::error::{Failure, Result};
 use crate::hit::{Admitted, Hit};
 use crate::lookup::{NearOptions, ONE};
@@ -55,7 +55,7 @@ impl Index {
         if let Some(sketcher) = self.sketcher.get() {
             return Ok(sketcher);
         }
-        let made = self.inner.sketcher()?;
+        let made = Params { inner: self.params.clone(), idf: self.inner.idf()? }.sketcher()?;
         Ok(self.sketcher.get_or_init(|| made))
     }
 
@@ -108,6 +108,14 @@ impl Index {
         }
     }
 
+    /// Returns the given fingerprint if the index keeps codes; otherwise the sketch, or the sketch of the given text.
+    fn content_of(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> Result<Content> {
+        Ok(match self.params.codes {
+            Some(codes) => Content::Code(one_code(document, codes.bits)?),
+            None => Content::Sketch(self.sketch_of(py, document)?),
+        })
+    }
+
     /// Returns a snapshot of one segment, or of the whole index.
     fn snapshot(&self, segment: Option<usize>) -> Result<Snapshot> {
         let snapshot = self.inner.snapshot();
@@ -115,6 +123,11 @@ impl Index {
             None => Ok(snapshot),
             Some(place) => Ok(snapshot.of_segment(place)?),
         }
+    }
+
+    /// Creates a column of documents.
+    fn column_of(&self, name: &'static str, values: &Bound<'_, PyAny>) -> Result<Column> {
+        if self.params.codes.is_some() { Column::of_codes(name, values) } else { Column::of(name, values) }
     }
 
     fn find_pairs(
@@ -137,6 +150,21 @@ impl Index {
                 right.filter(|_| right != left).map(|place| self.snapshot(Some(place))).transpose()?;
             Batches::start(warns, move |out| pairs::find(&one, other.as_ref(), near, memory, out))
         })
+    }
+}
+
+/// A document that was passed.
+enum Content {
+    Sketch(twindex::Sketch),
+    Code(Code),
+}
+
+impl Content {
+    fn document(&self) -> twindex::Document<'_> {
+        match self {
+            Self::Sketch(sketch) => sketch.into(),
+            Self::Code(code) => (*code).into(),
+        }
     }
 }
 
@@ -262,7 +290,7 @@ impl Index {
     }
 
     /// Adds a document, or replaces the document with the same key. priority: the document with the smallest priority
-    /// leads its group.
+    /// leads its group. In an index with codes, a document is a fingerprint: bytes, or a vector of uint8.
     #[pyo3(signature = (key, document, priority=None))]
     fn put(
         &self,
@@ -271,8 +299,8 @@ impl Index {
         document: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = args::optional::priority)] priority: Option<u64>,
     ) -> Result<()> {
-        let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
-        let document = || twindex::Document::from(&sketch).with_priority(priority);
+        let (key, content) = (one_key(key, self.params.key)?, self.content_of(py, document)?);
+        let document = || content.document().with_priority(priority);
         py.detach(|| self.change(|writer| Ok(writer.put(key.as_key(), document())?)))
     }
 
@@ -336,7 +364,8 @@ impl Index {
     }
 
     /// Adds many documents, sketched on all cores, and returns their number. progress: as for dedup. Ctrl-C ends the
-    /// call; the documents put until then are not committed.
+    /// call; the documents put until then are not committed. In an index with codes, texts are fingerprints: bytes, a
+    /// binary column, or a matrix of uint8 with a row for each, as `numpy.packbits` makes it.
     #[pyo3(signature = (keys, texts, progress=None))]
     fn put_many(
         &self,
@@ -345,11 +374,20 @@ impl Index {
         texts: &Bound<'_, PyAny>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<usize> {
-        let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
-        keys.check_len(&texts)?;
-        let (sketcher, kind) = (self.sketcher()?, self.params.key);
+        let (keys, documents) = (Column::of("keys", keys)?, self.column_of("texts", texts)?);
+        keys.check_len(&documents)?;
+        let kind = self.params.key;
+        let sketcher = if self.params.codes.is_none() { Some(self.sketcher()?) } else { None };
         watched(py, progress, |watched| {
-            self.write(|writing| writing.put_all(sketcher, kind, &keys, &texts, watched))
+            self.write(|writing| {
+                writing.put_all(keys.len(), watched, |writing| match (self.params.codes, sketcher) {
+                    (Some(codes), _) => writing.put_codes(codes.bits, kind, (&keys, &documents), watched),
+                    (None, Some(sketcher)) => {
+                        writing.put_in_turn(sketcher, kind, (&keys, &documents), watched)
+                    }
+                    (None, None) => Ok(()),
+                })
+            })
         })?;
         Ok(keys.len())
     }
@@ -381,7 +419,7 @@ impl Index {
         key: &Bound<'_, PyAny>,
         document: &Bound<'_, PyAny>,
         drop_duplicates: bool,
-        #[pyo3(from_py_with = args::optional::within)] within: Option<u8>,
+        #[pyo3(from_py_with = args::optional::within)] within: Option<u16>,
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
@@ -406,7 +444,7 @@ impl Index {
         }
         let near = match (within, resembling) {
             (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
-            (Some(within), None) => Nearness::within(within.into()),
+            (Some(within), None) => Nearness::within(within),
             (None, Some(threshold)) => {
                 args::share("resembling", resembling)?;
                 Nearness::resembling(threshold)?
@@ -419,8 +457,9 @@ impl Index {
                 near
             }
         };
-        let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
+        let key = one_key(key, self.params.key)?;
         if containment.is_some() || inside.is_some() {
+            let sketch = self.sketch_of(py, document)?;
             let options = AdmitOptions { containment, inside: inside.is_some(), drop_duplicates, memory };
             let admission = py.detach(|| {
                 self.write(|writing| {
@@ -438,6 +477,7 @@ impl Index {
             })?;
             return Ok(Admitted::of(admission, containment.is_some()));
         }
+        let content = self.content_of(py, document)?;
         let admitted = py.detach(|| {
             self.change(|writer| {
                 writer.set_options(
@@ -448,7 +488,7 @@ impl Index {
                         .unverified(unverified)
                         .estimated(estimated),
                 )?;
-                Ok(writer.admit(key.as_key(), &sketch)?)
+                Ok(writer.admit(key.as_key(), content.document())?)
             })
         })?;
         Admitted::try_from(admitted)
@@ -502,8 +542,8 @@ impl Index {
         py.detach(|| Ok(self.inner.refresh()?))
     }
 
-    /// Returns the stored data of a document: fingerprint, signature, value, stamp and priority; None if the key does
-    /// not exist.
+    /// Returns the stored data of a document: fingerprint (bytes if the index has codes), signature, value, stamp and
+    /// priority; None if the key does not exist.
     fn get<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let key = one_key(key, self.params.key)?;
         let record = py.detach(|| self.inner.snapshot().get(key.as_key())).map_err(Failure::from)?;
@@ -511,7 +551,10 @@ impl Index {
             return Ok(None);
         };
         let found = PyDict::new(py);
-        found.set_item("fingerprint", record.fingerprint.map(|fingerprint| fingerprint.0))?;
+        match record.code {
+            Some(code) => found.set_item("fingerprint", PyBytes::new(py, &code.to_bytes()))?,
+            None => found.set_item("fingerprint", record.fingerprint.map(|fingerprint| fingerprint.0))?,
+        }
         found.set_item("signature", PyBytes::new(py, &record.signature))?;
         found.set_item("value", record.value.map(|value| PyBytes::new(py, &value)))?;
         found.set_item("stamp", record.stamp)?;
@@ -558,9 +601,12 @@ impl Index {
         containment: Option<f64>,
         gather: bool,
     ) -> Result<Vec<Hit>> {
-        let sketch = self.sketch_of(py, document)?;
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
+        let sketch = match self.content_of(py, document)? {
+            Content::Code(code) => return py.detach(|| near.of_code(&self.inner.snapshot(), code)),
+            Content::Sketch(sketch) => sketch,
+        };
         let find = |watched: &SharedProgress| near.one(&self.inner.snapshot(), &sketch, watched);
         // A search by containment takes long, because it reads the sets of all documents. So Ctrl-C must be able to end
         // it.
@@ -587,18 +633,23 @@ impl Index {
         containment: Option<f64>,
         gather: bool,
     ) -> Result<Vec<Vec<Hit>>> {
-        let texts = Column::of("texts", texts)?;
+        let texts = self.column_of("texts", texts)?;
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
-        let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
+        let snapshot = self.inner.snapshot();
+        if let Some(codes) = self.params.codes {
+            let found = watched(py, None, |watched| near.of_codes(&snapshot, codes.bits, &texts, watched))?;
+            return Ok(found.into_iter().map(|hits| hits.into_iter().map(Hit::from).collect()).collect());
+        }
+        let sketcher = self.sketcher()?;
         watched(py, None, |watched| near.many(&snapshot, sketcher, &texts, watched))
     }
 
     /// Returns the near documents of many texts, as `near`, as columns: query, key, distance, resemblance. With
     /// `containment` there are also the columns intersection, union, query_in_hit and hit_in_query: the numbers of shingles
     /// in both and in either, and the share of the text that the document contains, and of the document that the text
-    /// contains; with `gather`, unique and unique_in_query: what the document adds to the cover. segment: searches only this segment. All answers are held in memory, so limit the number of texts or the
-    /// number of hits.
+    /// contains; with `gather`, unique and unique_in_query: what the document adds to the cover. segment: searches only
+    /// this segment. All answers are held in memory, so limit the number of texts or the number of hits.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
         unverified=false, estimated=false, containment=None, gather=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -616,11 +667,18 @@ impl Index {
         containment: Option<f64>,
         gather: bool,
     ) -> Result<PyRecordBatch> {
-        let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
+        let (keys, texts) = (Column::of("keys", keys)?, self.column_of("texts", texts)?);
         keys.check_len(&texts)?;
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
-        let (sketcher, snapshot) = (self.sketcher()?, self.snapshot(segment)?);
+        let snapshot = self.snapshot(segment)?;
+        if let Some(codes) = self.params.codes {
+            let find = |watched: &SharedProgress| {
+                near.columns_of_codes(&snapshot, codes.bits, (&keys, &texts), watched)
+            };
+            return watched(py, None, find);
+        }
+        let sketcher = self.sketcher()?;
         watched(py, None, |watched| near.columns(&snapshot, sketcher, (&keys, &texts), watched))
     }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder};
 use pyo3_arrow::PyRecordBatch;
+use rayon::prelude::*;
 use twindex::params::KeyKind;
-use twindex::{Fingerprint, Resemblance, Snapshot};
+use twindex::{Code, Fingerprint, Resemblance, Snapshot};
 use twindex_join::{ContainmentHit, ContainmentQueries, SharedProgress};
 
 use crate::args;
@@ -19,6 +20,9 @@ pub(crate) const ONE: &str = "name within or resembling, not both";
 
 /// Maximum number of bytes of texts in one batch of containment queries.
 const QUERIES_MEMORY: usize = 1 << 29;
+
+/// Maximum number of fingerprints that are searched for at a time. Each time, a thread reads all fingerprints of the index.
+const CODES_TOGETHER: usize = 1 << 10;
 
 /// The options of a lookup that define near documents. Without `within`, `resembling` and `containment`, the parameters
 /// of the index define them.
@@ -115,6 +119,66 @@ impl NearOptions {
             for hit in hits {
                 columns.push(keys, row, hit)?;
             }
+        }
+        columns.finish(false, false)
+    }
+
+    /// Returns the radius of a search for fingerprints. Without `within`, it is that of the index.
+    fn radius(&self, snapshot: &Snapshot) -> Result<u32> {
+        let others = [
+            ("resembling", self.resembling.is_some()),
+            ("containment", self.containment.is_some()),
+            ("unverified", self.unverified),
+            ("estimated", self.estimated),
+        ];
+        if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+            return Err(Failure::invalid(format!(
+                "{name}: this index keeps fingerprints, which are near by distance alone; leave it out"
+            )));
+        }
+        Ok(self.within.unwrap_or_else(|| snapshot.params().near().within.unwrap_or_default().into()))
+    }
+
+    /// Finds the documents near a fingerprint.
+    pub(crate) fn of_code(&self, snapshot: &Snapshot, code: Code) -> Result<Vec<Hit>> {
+        let query = snapshot.within(code, self.radius(snapshot)?);
+        let answers = query.limit(self.limit.unwrap_or(usize::MAX)).run()?;
+        Ok(answers.hits.into_iter().map(Hit::from).collect())
+    }
+
+    /// Finds the documents near each fingerprint of a column.
+    pub(crate) fn of_codes(
+        &self,
+        snapshot: &Snapshot,
+        bits: u16,
+        codes: &Column,
+        watched: &SharedProgress,
+    ) -> Result<Vec<Vec<twindex::Hit>>> {
+        let (within, limit) = (self.radius(snapshot)?, self.limit.unwrap_or(usize::MAX));
+        watched.begin("searching", codes.len() as u64);
+        let rows: Vec<usize> = (0..codes.len()).collect();
+        let together = rows.len().div_ceil(rayon::current_num_threads()).clamp(1, CODES_TOGETHER);
+        let chunk = |rows: &[usize]| -> Result<Vec<Vec<twindex::Hit>>> {
+            watched.advance(rows.len() as u64)?;
+            let some = rows.iter().map(|&row| codes.code(row, bits)).collect::<Result<Vec<Code>>>()?;
+            let answers = snapshot.codes_within(&some, within, limit)?;
+            Ok(answers.into_iter().map(|answers| answers.hits).collect())
+        };
+        let found = rows.par_chunks(together).map(chunk).collect::<Result<Vec<_>>>()?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns a row for each hit of the fingerprints in `keys` and `codes`, as [`columns`](Self::columns).
+    pub(crate) fn columns_of_codes(
+        &self,
+        snapshot: &Snapshot,
+        bits: u16,
+        (keys, codes): (&Column, &Column),
+        watched: &SharedProgress,
+    ) -> Result<PyRecordBatch> {
+        let mut columns = HitColumns::new(snapshot.params().key);
+        for (row, hits) in self.of_codes(snapshot, bits, codes, watched)?.iter().enumerate() {
+            hits.iter().try_for_each(|hit| columns.push(keys, row, hit))?;
         }
         columns.finish(false, false)
     }

@@ -26,6 +26,9 @@ use crate::idf::IdfTable;
 /// threshold: smallest resemblance of near documents, by default 0.8 with minhash.
 /// near_within: largest distance of documents that are near whatever their resemblance. By default, the distance is
 ///     not considered; with minhash=None it is the radius of simhash.
+/// codes: documents are not texts but fingerprints of this number of bits: 64, 128, 192, 256, 384 or 512, such as
+///     hashes of images. They are given as bytes, the highest bits first, and near within `near_within` bits. Queries
+///     compare all of them, so they find all, and any `within` is allowed.
 /// sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document is
 ///     missed. Without sets, resemblance is estimated. With suffixes="kept", the index also lists all hashes, which
 ///     `near` looks up for containment, instead of reading all sets.
@@ -71,6 +74,12 @@ impl Params {
     }
 
     pub(crate) fn sketcher(&self) -> Result<twindex::Sketcher> {
+        if let Some(codes) = self.inner.codes {
+            let bits = codes.bits;
+            return Err(Failure::invalid(format!(
+                "this index keeps fingerprints of {bits} bits, and no sketches"
+            )));
+        }
         Ok(match &self.idf {
             Some(table) => twindex::Sketcher::with_idf(&self.inner, Arc::clone(table))?,
             None => twindex::Sketcher::new(&self.inner)?,
@@ -81,9 +90,9 @@ impl Params {
 #[pymethods]
 impl Params {
     #[new]
-    #[pyo3(signature = (*, words=None, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
+    #[pyo3(signature = (*, words=None, simhash=Some(SIMHASH), minhash=Some(MINHASH), seed=0, keys="bytes",
         weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
-        threshold=None, near_within=None, sets=false, marks=false, priorities=false, minhash_weights="distinct",
+        threshold=None, near_within=None, codes=None, sets=false, marks=false, priorities=false, minhash_weights="distinct",
         weight_unit=None, family=None, idf=None, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
@@ -98,7 +107,8 @@ impl Params {
         #[pyo3(from_py_with = args::bottom)] bottom: u16,
         #[pyo3(from_py_with = args::modulus)] modulus: u32,
         threshold: Option<f64>,
-        #[pyo3(from_py_with = args::optional::near_within)] near_within: Option<u8>,
+        #[pyo3(from_py_with = args::optional::near_within)] near_within: Option<u16>,
+        #[pyo3(from_py_with = args::optional::codes)] codes: Option<u16>,
         sets: bool,
         marks: bool,
         priorities: bool,
@@ -149,10 +159,16 @@ impl Params {
                 return Err(Failure::invalid(why).into());
             }
         };
-        if let Some(within) = simhash {
+        if let Some(bits) = codes {
+            let near = near_within
+                .ok_or_else(|| Failure::invalid("codes: give near_within, the distance of near documents"))?;
+            builder = builder.codes(bits, near);
+        }
+        // The defaults are not kept besides codes; other values are refused below.
+        if let Some(within) = simhash.filter(|&within| codes.is_none() || within != SIMHASH) {
             builder = builder.simhash_weighted(within, weights);
         }
-        if let Some((bands, rows)) = minhash {
+        if let Some((bands, rows)) = minhash.filter(|&bands| codes.is_none() || bands != MINHASH) {
             builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
         }
         builder = match minhash_weights {
@@ -180,7 +196,7 @@ impl Params {
                 .map_err(Failure::from)?,
             None => inner.near(),
         };
-        let near = near_within.map_or(near, |within| near.or_within(within.into()));
+        let near = near_within.map_or(near, |within| near.or_within(within));
         if threshold.is_some() || near_within.is_some() {
             inner = builder.near(near).build().map_err(Failure::from)?;
         }
@@ -278,10 +294,13 @@ impl Params {
     }
 }
 
+/// The default radius of simhash, and numbers of bands and rows.
+const SIMHASH: u8 = 3;
+const MINHASH: (u16, u16) = (20, 6);
 /// The parameters that may be given without a version.
 const CUT: [&str; 3] = ["tokens", "normal-form", "fold"];
 /// The parameters that are arguments in the signature.
-const NAMED: [&str; 19] = [
+const NAMED: [&str; 20] = [
     "words",
     "simhash",
     "minhash",
@@ -294,6 +313,7 @@ const NAMED: [&str; 19] = [
     "modulus",
     "threshold",
     "near_within",
+    "codes",
     "sets",
     "marks",
     "priorities",

@@ -131,26 +131,46 @@ impl PendingWriter {
         Ok(number)
     }
 
-    /// Sketches and puts texts. Later texts are sketched while earlier ones are put.
+    /// Puts `count` documents with `put`, as one of [`put_in_turn`](Self::put_in_turn) and
+    /// [`put_codes`](Self::put_codes).
     pub(crate) fn put_all(
         &mut self,
-        sketcher: &twindex::Sketcher,
-        kind: KeyKind,
-        keys: &Column,
-        texts: &Column,
+        count: usize,
         watched: &SharedProgress,
+        put: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        watched.begin("adding", keys.len() as u64);
+        watched.begin("adding", count as u64);
         self.admitter = None;
-        self.many = self.many.saturating_add(keys.len());
+        self.many = self.many.saturating_add(count);
         self.writer.set_options(self.writer.options().logged(self.many < MANY))?;
-        let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
+        let put = put(self);
         // Collected documents still become a segment. With the log enabled, the commit also runs merges.
         self.writer.set_options(self.writer.options().logged(true))?;
         put
     }
 
-    fn put_in_turn(
+    /// Puts fingerprints of this number of bits.
+    pub(crate) fn put_codes(
+        &mut self,
+        bits: u16,
+        kind: KeyKind,
+        (keys, codes): (&Column, &Column),
+        watched: &SharedProgress,
+    ) -> Result<()> {
+        for row in 0..keys.len() {
+            let (key, code) = (keys.key(row, kind)?, codes.code(row, bits)?);
+            self.writer.put(key, code).map_err(|error| Failure::Record(row, error))?;
+            self.uncommitted += 1;
+            if row.is_multiple_of(CHUNK) {
+                watched.reach(row as u64)?;
+            }
+        }
+        watched.reach(keys.len() as u64)?;
+        Ok(())
+    }
+
+    /// Sketches and puts texts. Later texts are sketched while earlier ones are put.
+    pub(crate) fn put_in_turn(
         &mut self,
         sketcher: &twindex::Sketcher,
         kind: KeyKind,

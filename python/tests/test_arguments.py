@@ -44,7 +44,7 @@ def test_out_of_range_numbers_are_refused_naming_the_argument(tmp_path):
         (lambda: index.query(FEW, FEW, segment=-1), "segment"),
         (lambda: index.admit("b", FEW[0], resembling=2), "resembling"),
         (lambda: twindex.Index.open(index.path).put("b", FEW[0], priority=-1), "priority"),
-        (lambda: index.pairs(within=65), "within"),
+        (lambda: index.pairs(within=513), "within"),
         (lambda: index.pairs(resembling=2), "resembling"),
         (lambda: index.pairs_batches(left=-1), "left"),
         (lambda: index.groups(min_size=-1), "min_size"),

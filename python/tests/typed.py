@@ -37,6 +37,11 @@ def use(column: Any, frame: Any) -> None:
     print(found.filter(frame), found.show(), removed)
     print(kept, score, groups, resemblance, number, spans)
 
+    images = Index.create("images.twx", codes=256, near_within=31)
+    images.put("a", bytearray(32))
+    images.put_many(["b"], memoryview(bytes(32)))
+    print(images.near(bytes(32)), images.near_many([bytes(32)], within=100))
+
     params = Params(words=3, tokens="characters", sets=True)
     with Index.create("pages.twx", params) as index:
         index.put("a", "a rose", priority=1)

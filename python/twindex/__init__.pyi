@@ -6,7 +6,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypedDict, TypeVar, overload
 
-from typing_extensions import Unpack
+from typing_extensions import Buffer, Unpack
 
 from ._errors import AfterCommitError as AfterCommitError
 from ._errors import AlreadyExistsError as AlreadyExistsError
@@ -100,6 +100,9 @@ _Features = Sequence[_Feature] | Sequence[Sequence[_Feature | float]] | dict[str
 _Text = str | bytes | _Features
 _Key = str | bytes | int
 _Texts = Iterable[_Text | None] | ArrowArray | ArrowStream
+# A sketch, or the bytes of a fingerprint for an index with codes; of many fingerprints, bytes or a matrix of uint8.
+_Document = _Text | Sketch | Buffer
+_Documents = _Texts | Buffer
 _Numbers = Iterable[int | float] | ArrowArray | ArrowStream
 _Keys = Iterable[_Key | None] | ArrowArray | ArrowStream
 _Rule = (
@@ -169,6 +172,7 @@ class Params:
         modulus: int = 0,
         threshold: float | None = None,
         near_within: int | None = None,
+        codes: int | None = None,
         sets: bool = False,
         marks: bool = False,
         priorities: bool = False,
@@ -190,6 +194,9 @@ class Params:
         threshold: smallest resemblance of near documents, by default 0.8 with minhash.
         near_within: largest distance of documents that are near whatever their resemblance. By default, the distance
             is not considered; with minhash=None it is the radius of simhash.
+        codes: documents are not texts but fingerprints of this number of bits: 64, 128, 192, 256, 384 or 512, such as
+            hashes of images. They are given as bytes, the highest bits first, and near within `near_within` bits.
+            Queries compare all of them, so they find all, and any `within` is allowed.
         sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document
             is missed. Without sets, resemblance is estimated. With suffixes="kept", the index also lists all hashes,
             which `near` looks up for containment, instead of reading all sets.
@@ -425,13 +432,14 @@ class Index:
     def sketch(self, text: _Text) -> Sketch:
         """Returns the sketch of one text, computed with the index's parameters."""
 
-    def put(self, key: _Key, document: _Text | Sketch, priority: int | None = None) -> None:
+    def put(self, key: _Key, document: _Document, priority: int | None = None) -> None:
         """Adds a document, or replaces the document with the same key. priority: the document with the smallest
-        priority leads its group."""
+        priority leads its group. In an index with codes, a document is a fingerprint: bytes, or a vector of uint8."""
 
-    def put_many(self, keys: _Keys, texts: _Texts, progress: _Progress = None) -> int:
+    def put_many(self, keys: _Keys, texts: _Documents, progress: _Progress = None) -> int:
         """Adds many documents, sketched on all cores, and returns their number. progress: as for dedup. Ctrl-C ends the
-        call; the documents put until then are not committed."""
+        call; the documents put until then are not committed. In an index with codes, texts are fingerprints: bytes, a
+        binary column, or a matrix of uint8 with a row for each, as `numpy.packbits` makes it."""
 
     def delete(self, key: _Key) -> None:
         """Deletes a document. Has no effect if there is no document with this key."""
@@ -439,7 +447,7 @@ class Index:
     def admit(
         self,
         key: _Key,
-        document: _Text | Sketch,
+        document: _Document,
         drop_duplicates: bool = False,
         within: int | None = None,
         resembling: float | None = None,
@@ -474,8 +482,8 @@ class Index:
         """Makes the commits of other processes visible. Returns True if there were any."""
 
     def get(self, key: _Key) -> dict[str, Any] | None:
-        """Returns the stored data of a document: fingerprint, signature, value, stamp and priority; None if the key
-        does not exist."""
+        """Returns the stored data of a document: fingerprint (bytes if the index has codes), signature, value, stamp
+        and priority; None if the key does not exist."""
 
     def leader(self, key: _Key, questions: int | None = None) -> str | bytes | int | None:
         """Returns the key of the leader of this document's group, among all committed documents. The leader is the
@@ -496,7 +504,7 @@ class Index:
 
     def near(
         self,
-        document: _Text | Sketch,
+        document: _Document,
         limit: int | None = None,
         within: int | None = None,
         resembling: float | None = None,
@@ -520,7 +528,7 @@ class Index:
 
     def near_many(
         self,
-        texts: _Texts,
+        texts: _Documents,
         limit: int | None = None,
         within: int | None = None,
         resembling: float | None = None,
@@ -534,7 +542,7 @@ class Index:
     def query(
         self,
         keys: _Keys,
-        texts: _Texts,
+        texts: _Documents,
         within: int | None = None,
         resembling: float | None = None,
         limit: int | None = None,

@@ -28,8 +28,8 @@
 /* Initial values of structures, to be set before the caller sets fields. */
 #define TWINDEX_ACTIVITY_INIT { 0, 0, 0, 0 }
 #define TWINDEX_ARRAYS_INIT { sizeof(twindex_arrays), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-#define TWINDEX_DOCUMENT_INIT { sizeof(twindex_document), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-#define TWINDEX_DOCUMENTS_INIT { sizeof(twindex_documents), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_DOCUMENT_INIT { sizeof(twindex_document), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_DOCUMENTS_INIT { sizeof(twindex_documents), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define TWINDEX_MERGED_INIT { sizeof(twindex_merged), 0, 0, 0 }
 #define TWINDEX_METRICS_INIT { sizeof(twindex_metrics), 0, 0, 0, 0, 0, 0, 0, 0, TWINDEX_ACTIVITY_INIT, TWINDEX_ACTIVITY_INIT, TWINDEX_ACTIVITY_INIT, TWINDEX_ACTIVITY_INIT, 0 }
 #define TWINDEX_OPEN_INIT { sizeof(twindex_open), 0, 0, 0, 0 }
@@ -302,7 +302,7 @@ typedef struct {
     const uint8_t *keys;
     // The offsets of the keys.
     const uint64_t *key_offsets;
-    // The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the
+    // The texts in UTF-8, unless `sketches`, `fingerprints` or `codes` is given. They are sketched in parallel before the
     // writer is locked.
     const uint8_t *texts;
     // The offsets of the texts.
@@ -323,6 +323,10 @@ typedef struct {
     const uint8_t *duplicates;
     // The number of threads that sketch texts; 0 for all cores.
     size_t threads;
+    // The fingerprints, for an index made with `twindex_params_codes`: `code_len` bytes each, without offsets.
+    const uint8_t *codes;
+    // Length of each code in bytes.
+    size_t code_len;
 } twindex_documents;
 
 // How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule
@@ -416,8 +420,8 @@ typedef struct {
 // Called with `data` and the number of bytes that were verified so far.
 typedef void (*twindex_verify_progress)(void *data, uint64_t bytes);
 
-// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a
-// sketch or a fingerprint. Null pointers mean that the document has no such data.
+// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set a sketch, a
+// fingerprint or a code. Null pointers mean that the document has no such data.
 typedef struct {
     // The size of this structure in the caller's program, in bytes.
     size_t struct_size;
@@ -440,6 +444,10 @@ typedef struct {
     const uint64_t *set;
     // Number of hashes in the set.
     size_t set_len;
+    // The fingerprint, for an index made with `twindex_params_codes`, the highest bits first; or null.
+    const uint8_t *code;
+    // Length of the code in bytes.
+    size_t code_len;
 } twindex_document;
 
 #ifdef __cplusplus
@@ -880,6 +888,19 @@ twindex_code twindex_snapshot_near_many(const twindex_snapshot *snapshot,
                                         twindex_batch **batch,
                                         twindex_error **error);
 
+// Finds the documents within `within` bits of each of `count` codes of `code_len` bytes, stored one after the other, in
+// parallel on `threads` threads; 0 for all cores. The stored codes are read once for many of them. Sets `batch` to the
+// results: for each code its `limit` nearest hits, nearest first. The caller must free the batch.
+twindex_code twindex_snapshot_codes_within(const twindex_snapshot *snapshot,
+                                           const uint8_t *codes,
+                                           size_t code_len,
+                                           size_t count,
+                                           uint32_t within,
+                                           size_t limit,
+                                           size_t threads,
+                                           twindex_batch **batch,
+                                           twindex_error **error);
+
 // Sets `batch` to the next keys, at most `max`, one for each item; there are none after the last key. The caller must
 // free the batch.
 twindex_code twindex_keys_next_many(const twindex_keys *keys,
@@ -954,6 +975,13 @@ twindex_code twindex_params_seed(const twindex_params *params, uint64_t seed, tw
 twindex_code twindex_params_simhash(const twindex_params *params,
                                     uint8_t within,
                                     twindex_error **error);
+
+// Makes the index store fingerprints of `bits` bits, 64, 128, 192, 256, 384 or 512, that the caller computes, instead
+// of sketches. Documents whose fingerprints differ in at most `near` bits are near.
+twindex_code twindex_params_codes(const twindex_params *params,
+                                  uint16_t bits,
+                                  uint16_t near,
+                                  twindex_error **error);
 
 // Makes the index store MinHash features in `bands` bands of `rows` minima each.
 twindex_code twindex_params_minhash(const twindex_params *params,
@@ -1039,7 +1067,7 @@ twindex_code twindex_params_expire_after(const twindex_params *params,
                                          twindex_error **error);
 
 // Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
-// fingerprints that differ in at most `within` bits, at most 64. A threshold of 0 disables the first condition, and a
+// fingerprints that differ in at most `within` bits, at most as many as they have. A threshold of 0 disables the first condition, and a
 // negative `within` the second; at least one condition is required. Without this call, documents are near by a
 // resemblance of at least 0.8 if MinHash features are stored, and otherwise within the distance given to
 // `twindex_params_simhash`.
@@ -1078,6 +1106,11 @@ twindex_code twindex_snapshot_resembling_set(const twindex_snapshot *snapshot,
 
 // Sets `fingerprint`, which may be null, to the fingerprint of the document. Returns false if it has none.
 bool twindex_record_fingerprint(const twindex_record *record, uint64_t *fingerprint);
+
+// Returns the fingerprint of the document in an index made with `twindex_params_codes`, and sets `len` to its number of
+// bytes: 0 in another index. It is valid until the record is freed.
+const uint8_t *twindex_record_code(const twindex_record *record,
+                                   size_t *len);
 
 // Returns the value of the document, and sets `len` to its length, which may be 0. Returns null if the index stores no
 // values. The value is valid until the record is freed.
@@ -1339,6 +1372,16 @@ twindex_code twindex_snapshot_within(const twindex_snapshot *snapshot,
                                      size_t limit,
                                      twindex_hits **hits,
                                      twindex_error **error);
+
+// As `twindex_snapshot_within`, for an index made with `twindex_params_codes`: `code` has `code_len` bytes, the highest
+// bits first, and `within` is at most its number of bits.
+twindex_code twindex_snapshot_code_within(const twindex_snapshot *snapshot,
+                                          const uint8_t *code,
+                                          size_t code_len,
+                                          uint32_t within,
+                                          size_t limit,
+                                          twindex_hits **hits,
+                                          twindex_error **error);
 
 // Frees a snapshot. `snapshot` may be null.
 void twindex_snapshot_free(twindex_snapshot *snapshot);

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
+use twindex::sketch::CODE_WIDTHS;
 use twindex::{Key, KeyBuf};
 
 pub(crate) use crate::catch::{ask, free};
@@ -117,6 +118,35 @@ unsafe fn size_of_given<T: Structure>(value: *const T, name: &str) -> Result<usi
         )));
     }
     Ok(size)
+}
+
+/// Reads the fingerprint of an index of codes that a C caller passed.
+///
+/// # Safety
+/// `bytes` is null, or points to `len` bytes that are not written to until the call returns.
+pub(crate) unsafe fn code(code: *const u8, len: usize) -> Result<twindex::Code> {
+    // SAFETY: the caller guarantees the same.
+    let code = unsafe { bytes(code, len, "code") }?;
+    twindex::Code::of_bytes(code).ok_or_else(|| not_a_code(len))
+}
+
+/// Reads `count` fingerprints of `len` bytes each, stored one after the other.
+///
+/// # Safety
+/// `codes` is null, or points to `count * len` bytes that are not written to until the call returns.
+pub(crate) unsafe fn codes(codes: *const u8, len: usize, count: usize) -> Result<Vec<twindex::Code>> {
+    if count > 0 && !CODE_WIDTHS.iter().any(|&bits| bits / 8 == len) {
+        return Err(not_a_code(len));
+    }
+    let all = len.checked_mul(count).ok_or_else(|| Error::invalid("codes: more bytes than memory"))?;
+    // SAFETY: the caller guarantees the same.
+    let codes = unsafe { bytes(codes, all, "codes") }?;
+    let codes = codes.chunks_exact(len.max(1)).map(twindex::Code::of_bytes);
+    codes.collect::<Option<_>>().ok_or_else(|| not_a_code(len))
+}
+
+fn not_a_code(len: usize) -> Error {
+    Error::invalid(format!("code: expected 8, 16, 24, 32, 48 or 64 bytes, found {len}"))
 }
 
 /// Copies a plain structure that a C caller passed. A program that was compiled with an older header passes a shorter

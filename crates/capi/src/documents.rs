@@ -1,5 +1,7 @@
 //! Many documents in packed form: the input of calls for many.
 
+use twindex::Code;
+
 use crate::border::{self, Result, Structure};
 use crate::error::Error;
 use crate::packed::Packed;
@@ -19,7 +21,7 @@ pub struct Documents {
     pub keys: *const u8,
     /// The offsets of the keys.
     pub key_offsets: *const u64,
-    /// The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the
+    /// The texts in UTF-8, unless `sketches`, `fingerprints` or `codes` is given. They are sketched in parallel before the
     /// writer is locked.
     pub texts: *const u8,
     /// The offsets of the texts.
@@ -40,6 +42,10 @@ pub struct Documents {
     pub duplicates: *const u8,
     /// The number of threads that sketch texts; 0 for all cores.
     pub threads: usize,
+    /// The fingerprints, for an index made with `twindex_params_codes`: `code_len` bytes each, without offsets.
+    pub codes: *const u8,
+    /// Length of each code in bytes.
+    pub code_len: usize,
 }
 
 // SAFETY: the first field is the size, and numbers and raw pointers have no invalid bits.
@@ -53,6 +59,7 @@ enum Content<'a> {
     Texts(Packed<'a>),
     Sketches(&'a Sketches),
     Fingerprints(&'a [u64]),
+    Codes(Vec<Code>),
 }
 
 /// Documents that a C caller passed, checked.
@@ -87,15 +94,26 @@ impl Given<'_> {
         let keys = packed(all.keys, all.key_offsets, "keys")?;
         // SAFETY: the header requires a handle that is not freed before the call returns, or null.
         let sketches = unsafe { all.sketches.as_ref() };
-        let content = match (!all.text_offsets.is_null(), sketches, !all.fingerprints.is_null()) {
-            (true, None, false) => Content::Texts(packed(all.texts, all.text_offsets, "texts")?),
-            (false, Some(sketches), false) if sketches.all.len() == count => Content::Sketches(sketches),
-            (false, Some(sketches), false) => {
+        let has = [!all.text_offsets.is_null(), !all.fingerprints.is_null(), !all.codes.is_null()];
+        let content = match (has, sketches) {
+            ([true, false, false], None) => Content::Texts(packed(all.texts, all.text_offsets, "texts")?),
+            ([false, false, false], Some(sketches)) if sketches.all.len() == count => {
+                Content::Sketches(sketches)
+            }
+            ([false, false, false], Some(sketches)) => {
                 let found = sketches.all.len();
                 return Err(Error::invalid(format!("documents: {found} sketches of {count} documents")));
             }
-            (false, None, true) => Content::Fingerprints(numbers(all.fingerprints, "fingerprints")?),
-            _ => return Err(Error::invalid("documents: set texts, sketches or fingerprints, one of them")),
+            ([false, true, false], None) => Content::Fingerprints(numbers(all.fingerprints, "fingerprints")?),
+            ([false, false, true], None) => {
+                // SAFETY: the header requires `count` codes of `code_len` bytes.
+                Content::Codes(unsafe { border::codes(all.codes, all.code_len, count) }?)
+            }
+            _ => {
+                return Err(Error::invalid(
+                    "documents: set texts, sketches, fingerprints or codes, one of them",
+                ));
+            }
         };
         let has_values = !all.value_offsets.is_null();
         let duplicates = if all.duplicates.is_null() { 0 } else { count };
@@ -111,7 +129,7 @@ impl Given<'_> {
         })
     }
 
-    /// Computes the sketches of texts, in parallel; `None` if the caller has passed sketches or fingerprints.
+    /// Computes the sketches of texts, in parallel; `None` if the caller has passed sketches, fingerprints or codes.
     /// `sketcher` is called only for texts.
     pub(crate) fn sketch(
         &self,
@@ -134,6 +152,7 @@ impl Given<'_> {
         };
         let document = match &self.content {
             Content::Fingerprints(fingerprints) => twindex::Fingerprint(fingerprints[at]).into(),
+            Content::Codes(codes) => codes[at].into(),
             Content::Sketches(sketches) => of(sketches)?,
             Content::Texts(_) => of(sketched.ok_or_else(|| Error::invalid("texts without sketches"))?)?,
         };

@@ -16,6 +16,8 @@ use crate::writer::{Writer, hit_of};
 
 /// The minimum number of keys for each thread. One takes less than a microsecond.
 const KEYS_PER_THREAD: usize = 1 << 10;
+/// The number of codes that a thread searches for at a time.
+const CODES_TOGETHER: usize = 256;
 /// The minimum number of queries for each thread.
 const QUERIES_PER_THREAD: usize = 8;
 
@@ -193,6 +195,41 @@ pub unsafe extern "C" fn twindex_snapshot_near_many(
         for answers in found {
             let done = answers.map(|answers| answers.hits.iter().for_each(|hit| batch.add_hit(hit)));
             batch.end(done);
+        }
+        slot.give(batch);
+        Ok(())
+    })
+}
+
+/// Finds the documents within `within` bits of each of `count` codes of `code_len` bytes, stored one after the other, in
+/// parallel on `threads` threads; 0 for all cores. The stored codes are read once for many of them. Sets `batch` to the
+/// results: for each code its `limit` nearest hits, nearest first. The caller must free the batch.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_snapshot_codes_within(
+    snapshot: Option<&Snapshot>,
+    codes: *const u8,
+    code_len: usize,
+    count: usize,
+    within: u32,
+    limit: usize,
+    threads: usize,
+    batch: Option<&mut MaybeUninit<*mut Batch>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(batch, "batch")?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        // SAFETY: the caller passes `count` codes of `code_len` bytes, or null.
+        let codes = unsafe { border::codes(codes, code_len, count) }?;
+        let together: Vec<_> = codes.chunks(CODES_TOGETHER).collect();
+        let found = in_parallel(together.len(), threads, 1, |at| {
+            snapshot.codes_within(together[at], within, limit).map_err(Error::from)
+        });
+        let mut batch = Batch::new();
+        for answers in found.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+            answers.hits.iter().for_each(|hit| batch.add_hit(hit));
+            batch.end(Ok(()));
         }
         slot.give(batch);
         Ok(())

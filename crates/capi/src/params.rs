@@ -264,6 +264,19 @@ pub extern "C" fn twindex_params_simhash(
     })
 }
 
+/// Makes the index store fingerprints of `bits` bits, 64, 128, 192, 256, 384 or 512, that the caller computes, instead
+/// of sketches. Documents whose fingerprints differ in at most `near` bits are near.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_params_codes(
+    params: Option<&Params>,
+    bits: u16,
+    near: u16,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    set(params, error, |builder, _| Ok(builder.codes(bits, near)))
+}
+
 /// Makes the index store MinHash features in `bands` bands of `rows` minima each.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
@@ -483,7 +496,7 @@ pub extern "C" fn twindex_params_expire_after(
 }
 
 /// Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
-/// fingerprints that differ in at most `within` bits, at most 64. A threshold of 0 disables the first condition, and a
+/// fingerprints that differ in at most `within` bits, at most as many as they have. A threshold of 0 disables the first condition, and a
 /// negative `within` the second; at least one condition is required. Without this call, documents are near by a
 /// resemblance of at least 0.8 if MinHash features are stored, and otherwise within the distance given to
 /// `twindex_params_simhash`.
@@ -500,15 +513,15 @@ pub extern "C" fn twindex_params_near(
 
 /// Converts a resemblance threshold and a distance to the rule that decides which documents are near.
 pub(crate) fn near(threshold: f64, within: i32) -> Result<Near> {
-    let bits = match u8::try_from(within) {
-        Ok(bits) => Some(bits),
-        Err(_) if within < 0 => None,
-        Err(_) => return Err(Error::invalid(format!("within is {within}, expected at most 64"))),
+    let bits = match u16::try_from(within) {
+        Ok(bits) if bits <= 512 => Some(bits),
+        _ if within < 0 => None,
+        _ => return Err(Error::invalid(format!("within is {within}, expected at most 512"))),
     };
     match (threshold == 0.0, bits) {
-        (true, Some(bits)) => Ok(Near::within(bits.into())),
+        (true, Some(bits)) => Ok(Near::within(bits)),
         (true, None) => Err(Error::invalid("near: name a resemblance or a distance")),
-        (false, Some(bits)) => Ok(Near::resembling(threshold)?.or_within(bits.into())),
+        (false, Some(bits)) => Ok(Near::resembling(threshold)?.or_within(bits)),
         (false, None) => Ok(Near::resembling(threshold)?),
     }
 }

@@ -8,11 +8,14 @@ use crate::border::{self, show_bytes, show_empty, show_numbers};
 #[derive(Debug)]
 pub struct Record {
     inner: twindex::Record,
+    /// The bytes of the code; empty if the index stores none.
+    code: Vec<u8>,
 }
 
 impl Record {
     pub(crate) fn new(inner: twindex::Record) -> Self {
-        Self { inner }
+        let code = inner.code.map_or_else(Vec::new, |code| code.to_bytes());
+        Self { inner, code }
     }
 }
 
@@ -31,6 +34,20 @@ pub extern "C" fn twindex_record_fingerprint(
     fingerprint: Option<&mut MaybeUninit<u64>>,
 ) -> bool {
     number(record.and_then(|record| record.inner.fingerprint).map(|found| found.0), fingerprint)
+}
+
+/// Returns the fingerprint of the document in an index made with `twindex_params_codes`, and sets `len` to its number of
+/// bytes: 0 in another index. It is valid until the record is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_record_code(
+    record: Option<&Record>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u8 {
+    match record.filter(|record| !record.code.is_empty()) {
+        Some(record) => show_bytes(&record.code, len),
+        None => show_empty(len),
+    }
 }
 
 /// Returns the value of the document, and sets `len` to its length, which may be 0. Returns null if the index stores no

@@ -349,6 +349,30 @@ pub extern "C" fn twindex_snapshot_within(
     })
 }
 
+/// As `twindex_snapshot_within`, for an index made with `twindex_params_codes`: `code` has `code_len` bytes, the highest
+/// bits first, and `within` is at most its number of bits.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_snapshot_code_within(
+    snapshot: Option<&Snapshot>,
+    code: *const u8,
+    code_len: usize,
+    within: u32,
+    limit: usize,
+    hits: Option<&mut MaybeUninit<*mut Hits>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(hits, "hits")?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        // SAFETY: the caller passes `code_len` bytes, or null and 0.
+        let code = unsafe { border::code(code, code_len) }?;
+        let answers = snapshot.within(code, within).limit(limit).run()?;
+        slot.give(Hits::of(snapshot.clone(), answers));
+        Ok(())
+    })
+}
+
 /// Frees a snapshot. `snapshot` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]

@@ -92,8 +92,8 @@ pub const TWINDEX_DURABILITY_BATCH: u32 = 1;
 /// A commit may be only in memory until `twindex_writer_sync`.
 pub const TWINDEX_DURABILITY_NONE: u32 = 2;
 
-/// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a
-/// sketch or a fingerprint. Null pointers mean that the document has no such data.
+/// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set a sketch, a
+/// fingerprint or a code. Null pointers mean that the document has no such data.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
@@ -118,6 +118,10 @@ pub struct Document {
     pub set: *const u64,
     /// Number of hashes in the set.
     pub set_len: usize,
+    /// The fingerprint, for an index made with `twindex_params_codes`, the highest bits first; or null.
+    pub code: *const u8,
+    /// Length of the code in bytes.
+    pub code_len: usize,
 }
 
 // SAFETY: the first field is the size, and numbers and raw pointers have no invalid bits.
@@ -144,10 +148,14 @@ pub(crate) unsafe fn with_document<T>(
     let value = unsafe { border::bytes(given.value, given.value_len, "value") }?;
     // SAFETY: `set` is null or has `set_len` numbers.
     let set = unsafe { border::values(given.set, given.set_len, "set") }?;
-    let document: twindex::Document<'_> = match (sketch, fingerprint) {
-        (Some(sketch), None) => (&sketch.inner).into(),
-        (None, Some(&fingerprint)) => twindex::Fingerprint(fingerprint).into(),
-        _ => return Err(Error::invalid("document: set either a sketch or a fingerprint")),
+    let has_code = !given.code.is_null();
+    // SAFETY: `code` is null or has `code_len` bytes.
+    let code = has_code.then(|| unsafe { border::code(given.code, given.code_len) }).transpose()?;
+    let document: twindex::Document<'_> = match (sketch, fingerprint, code) {
+        (Some(sketch), None, None) => (&sketch.inner).into(),
+        (None, Some(&fingerprint), None) => twindex::Fingerprint(fingerprint).into(),
+        (None, None, Some(code)) => code.into(),
+        _ => return Err(Error::invalid("document: set a sketch, a fingerprint or a code, one of them")),
     };
     let document = document.with_value(value).with_stamp(stamp.copied()).with_priority(priority.copied());
     let document = if given.set.is_null() { document } else { document.with_set(set) };

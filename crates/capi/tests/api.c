@@ -175,7 +175,7 @@ static void documents(const char *where) {
     uint64_t stamp = 1000, late = 900;
     twindex_document document = TWINDEX_DOCUMENT_INIT;
     document.stamp = &stamp;
-    FAILS(TWINDEX_CODE_INVALID, "sketch or a fingerprint", twindex_writer_put(writer, BYTES("a"), &document, &error));
+    FAILS(TWINDEX_CODE_INVALID, "a fingerprint or a code", twindex_writer_put(writer, BYTES("a"), &document, &error));
     document.sketch = rose;
     document.value = (const uint8_t *)"page 7";
     document.value_len = 6;
@@ -313,6 +313,117 @@ static void numbers(const char *where) {
     CHECK(key == 3 && twindex_hits_distance(hits, 1) == 1 && twindex_hits_resemblance(hits, 1) == -1.0);
     twindex_hits_free(hits);
     twindex_snapshot_free(snapshot);
+}
+
+#define CODES 300
+
+static uint64_t state = 1;
+
+static uint64_t random_word(void) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state;
+}
+
+static uint32_t code_distance(const uint8_t *a, const uint8_t *b, size_t len) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < len; i++) {
+        for (uint8_t differ = a[i] ^ b[i]; differ != 0; differ &= (uint8_t)(differ - 1)) bits++;
+    }
+    return bits;
+}
+
+/* Codes of `len` bytes: random ones, near copies of the one before, and equal ones. The hits equal a comparison of all. */
+static void codes(const char *directory, size_t len) {
+    static char where[4096];
+    static uint8_t all[CODES * 64];
+    static uint64_t keys[CODES], key_offsets[CODES + 1];
+    snprintf(where, sizeof where, "%s/codes-%zu.twx", directory, len);
+    uint32_t within = (uint32_t)len;
+    for (size_t i = 0; i < CODES * len; i++) all[i] = (uint8_t)random_word();
+    for (size_t i = 1; i < CODES; i++) {
+        uint8_t *code = all + i * len;
+        if (random_word() % 3 == 0) continue;
+        memcpy(code, code - len, len);
+        for (uint64_t flips = random_word() % 3 * len / 2; flips > 0; flips--) code[random_word() % len] ^= (uint8_t)(1 << random_word() % 8);
+    }
+    for (size_t i = 0; i < CODES; i++) keys[i] = i, key_offsets[i + 1] = 8 * (i + 1);
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_u64_keys(params, &error));
+    OK(twindex_params_codes(params, (uint16_t)(8 * len), (uint16_t)within, &error));
+    twindex_index *index;
+    OK(twindex_index_create(where, params, &index, &error));
+    twindex_params_free(params);
+    twindex_writer *writer;
+    OK(twindex_index_writer(index, &writer, &error));
+    twindex_document document = TWINDEX_DOCUMENT_INIT;
+    document.code = all, document.code_len = len;
+    OK(twindex_writer_put(writer, (const uint8_t *)&keys[0], 8, &document, &error));
+    document.code_len = len - 1;
+    FAILS(TWINDEX_CODE_INVALID, "expected 8, 16, 24", twindex_writer_put(writer, (const uint8_t *)&keys[0], 8, &document, &error));
+    document.code_len = len, document.fingerprint = &keys[0];
+    FAILS(TWINDEX_CODE_INVALID, "one of them", twindex_writer_put(writer, (const uint8_t *)&keys[0], 8, &document, &error));
+    document.fingerprint = NULL, document.code = all + len;
+    twindex_admitted admitted;
+    twindex_hits *hits;
+    OK(twindex_writer_admit(writer, (const uint8_t *)&keys[1], 8, &document, &admitted, &hits, &error));
+    uint32_t first = code_distance(all, all + len, len);
+    CHECK((admitted == TWINDEX_ADMITTED_DUPLICATE) == (first <= within));
+    CHECK(hits == NULL || twindex_hits_distance(hits, 0) == (int32_t)first);
+    twindex_hits_free(hits);
+    twindex_documents documents = TWINDEX_DOCUMENTS_INIT;
+    documents.count = CODES, documents.keys = (const uint8_t *)keys, documents.key_offsets = key_offsets;
+    documents.codes = all, documents.code_len = 7;
+    FAILS(TWINDEX_CODE_INVALID, "expected 8, 16, 24", twindex_writer_put_many(writer, &documents, NULL, &error));
+    documents.code_len = len;
+    OK(twindex_writer_put_many(writer, &documents, NULL, &error));
+    OK(twindex_writer_commit(writer, NULL, &error));
+    twindex_writer_free(writer);
+    twindex_snapshot *snapshot;
+    OK(twindex_index_snapshot(index, &snapshot, &error));
+    twindex_batch *batch;
+    twindex_arrays arrays = TWINDEX_ARRAYS_INIT;
+    OK(twindex_snapshot_codes_within(snapshot, all, len, CODES, within, SIZE_MAX, 2, &batch, &error));
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    CHECK(arrays.items == CODES);
+    for (size_t i = 0; i < CODES; i++) {
+        uint64_t near = 0;
+        for (size_t j = 0; j < CODES; j++) near += code_distance(all + i * len, all + j * len, len) <= within;
+        CHECK(arrays.starts[i + 1] - arrays.starts[i] == near);
+        if (i % 20 == 0) {
+            OK(twindex_snapshot_code_within(snapshot, all + i * len, len, within, CODES, &hits, &error));
+            CHECK(twindex_hits_len(hits) == near);
+        }
+        for (uint64_t hit = arrays.starts[i], before = 0; hit < arrays.starts[i + 1]; hit++) {
+            uint64_t key, alone;
+            size_t key_len;
+            memcpy(&key, arrays.bytes + arrays.offsets[hit], sizeof key);
+            uint32_t distance = code_distance(all + i * len, all + key * len, len);
+            uint64_t order = (uint64_t)distance << 32 | (key + 1);
+            CHECK(arrays.distances[hit] == (int32_t)distance && order > before);
+            before = order;
+            if (i % 20 == 0) {
+                memcpy(&alone, twindex_hits_key(hits, hit - arrays.starts[i], &key_len), sizeof alone);
+                CHECK(alone == key && twindex_hits_distance(hits, hit - arrays.starts[i]) == (int32_t)distance);
+            }
+        }
+        if (i % 20 == 0) twindex_hits_free(hits);
+    }
+    twindex_batch_free(batch);
+    FAILS(TWINDEX_CODE_INVALID, "bits apart", twindex_snapshot_code_within(snapshot, all, len, 513, 1, &hits, &error));
+    size_t other = len == 8 ? 16 : 8;
+    FAILS(TWINDEX_CODE_INVALID, "this one has", twindex_snapshot_code_within(snapshot, all, other, 3, 1, &hits, &error));
+    FAILS(TWINDEX_CODE_INVALID, "found 0", twindex_snapshot_codes_within(snapshot, NULL, 0, 1, 3, 1, 0, &batch, &error));
+    FAILS(TWINDEX_CODE_INVALID, "codes", twindex_snapshot_codes_within(snapshot, NULL, len, 1, 3, 1, 0, &batch, &error));
+    FAILS(TWINDEX_CODE_INVALID, "codes", twindex_snapshot_codes_within(snapshot, all, 64, SIZE_MAX / 32, 3, 1, 0, &batch, &error));
+    twindex_record *record;
+    size_t code_len;
+    OK(twindex_snapshot_get(snapshot, (const uint8_t *)&keys[7], 8, &record, &error));
+    const uint8_t *code = twindex_record_code(record, &code_len);
+    CHECK(code_len == len && memcmp(code, all + 7 * len, len) == 0 && !twindex_record_fingerprint(record, NULL));
+    twindex_record_free(record);
+    twindex_snapshot_free(snapshot);
+    twindex_index_free(index);
 }
 
 static twindex_idf *count(const twindex_params *params, const char *const *texts, size_t len) {
@@ -783,6 +894,7 @@ int main(int argc, char **argv) {
     near_by_default(argv[1]);
     documents(at(argv[1], "documents.twx"));
     numbers(at(argv[1], "numbers.twx"));
+    for (size_t len = 8; len <= 64; len += len < 32 ? 8 : 16) codes(argv[1], len);
     weights(argv[1]);
     rest(argv[1]);
     threads(at(argv[1], "threads.twx"));

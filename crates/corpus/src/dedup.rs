@@ -15,11 +15,11 @@
 //! The settings of the job are in `settings/job.rs`.
 //! [`DedupTexts`](crate::DedupTexts) applies the same rule to texts in memory and writes no results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use twindex::sketch::IdfTable;
-use twindex::{Params, Sketcher};
+use twindex::{Index, Params, Sketcher};
 
 use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
@@ -28,6 +28,7 @@ use crate::journal::manifest::JobDescription;
 use crate::passages::boilerplate::count::digest;
 use crate::results::folder::OutputFolder;
 use crate::results::index::Indexed;
+use crate::results::layout;
 use crate::results::report::Report;
 use crate::results::run_file::RunFile;
 use crate::results::write::write_results;
@@ -78,8 +79,13 @@ impl Dedup {
             self.scope.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
         let mut params = self.params(table.as_deref())?;
-        let documents = read::open(self, &params)?;
+        let mut documents = read::open(self, &params)?;
         out.check_files(&documents)?;
+        if let Some(bits) = bits_of_fingerprints(self, &mut documents)
+            && let Some(of_codes) = self.params_of_codes(bits)?
+        {
+            params = of_codes;
+        }
         let mut spans = Spans::open(self, &documents, &params, &out, observer)?;
         if let Some(spans) = &spans {
             params.shingling.boilerplate = Some(digest(&spans.list));
@@ -163,7 +169,9 @@ fn work(
 
     let &JobFolder { folder, journal, .. } = place;
     let limits = JoinLimits { folder, journal, memory: job.resources.memory / 2, watched: None };
-    let indexed = read.sketches.as_ref().map(|sketches| Indexed { params, table, sketches });
+    let sketches = read.sketches.as_ref();
+    let is_indexed = sketches.is_some() || (params.codes.is_some() && job.writes_index());
+    let indexed = is_indexed.then_some(Indexed { params, table, sketches });
     let mut decision = decide(job, indexed.as_ref(), &read.corpus, &limits, &mut stages)?;
 
     let found = (&mut decision, past);
@@ -179,6 +187,19 @@ fn work(
     Ok(report)
 }
 
+/// Returns the number of bits of the fingerprints: of the first one of the inputs or, if the first records have none, of
+/// those of an index that is searched; `None` if documents are not fingerprints, or if neither has any.
+fn bits_of_fingerprints(job: &Dedup, documents: &mut Documents) -> Option<usize> {
+    if !job.brings_fingerprints() || job.brings_codes_alone() {
+        return None;
+    }
+    let of_index = |path: &PathBuf| {
+        let index = Index::open(path.join(layout::INDEX)).or_else(|_| Index::open(path)).ok()?;
+        index.params().codes.map(|codes| usize::from(codes.bits))
+    };
+    documents.fingerprint_bits().or_else(|| job.scope.against.iter().find_map(of_index))
+}
+
 /// Creates the sketcher of a run, and copies the boilerplate list of the run to the results.
 fn sketcher(
     job: &Dedup,
@@ -188,7 +209,8 @@ fn sketcher(
     stages: &mut Stages,
 ) -> anyhow::Result<Sketcher> {
     // Documents without words are compared by their sets, even if the run's index stores no sets.
-    let mut params = params.clone();
+    // Codes are sketched as fingerprints of 64 bits, so that only a record without fingerprint has an empty sketch.
+    let mut params = if params.codes.is_some() { job.params(None)? } else { params.clone() };
     params.sets |= job.holds_sets();
     let sketcher = match (table, spans) {
         (None, None) => Sketcher::new(&params)?,

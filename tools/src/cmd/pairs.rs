@@ -95,20 +95,15 @@ impl PairsArgs {
             )
             .into());
         }
-        if let Some(kept) = snapshot.params().codes {
-            let within = self.within().unwrap_or(kept.near.into());
-            let right = other.as_ref().map(|(path, _, other)| (*path, other));
-            let found = codes::find_in_indexes(&self, (self.index()?, &snapshot), right, within)?;
-            return self.report(found, Some(within), SearchReport::default(), watch);
-        }
-        let Some(simhash) = snapshot.params().simhash else {
+        let Some(kept) = near.within.or(snapshot.params().simhash.map(|simhash| simhash.within.into()))
+        else {
             bail!(
                 "{}: this index keeps no simhash fingerprints; --near J finds pairs by its bands",
                 self.index()?.display()
             );
         };
-        let within = self.within().unwrap_or(simhash.near.unwrap_or(simhash.within.into()).into());
-        if within > WITHIN_MAX.into() {
+        let within = self.within().unwrap_or(kept.into());
+        if within > WITHIN_MAX.into() && snapshot.params().codes.is_none() {
             let why = "--near within:K: an index finds 0 to 10; --fingerprints FILE takes any distance";
             return Err(Usage::new(why).into());
         }

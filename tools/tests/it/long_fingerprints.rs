@@ -53,6 +53,19 @@ fn bytes(code: &[u64]) -> Vec<u8> {
     code.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
+/// Writes each three bytes as four characters, as RFC 4648 says.
+fn base64(code: &[u64]) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes(code).chunks(3) {
+        let word = (0..3).fold(0, |word, at| word << 8 | usize::from(three.get(at).copied().unwrap_or(0)));
+        for (at, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            text.push(if at > three.len() { '=' } else { ALPHABET[word >> shift & 63].into() });
+        }
+    }
+    text
+}
+
 fn table(codes: &[Vec<u64>], between: char, write: impl Fn(&[u64]) -> String) -> String {
     let rows = codes.iter().enumerate().map(|(at, code)| format!("{}{between}{}\n", key(at), write(code)));
     format!("id{between}pdq\n{}", rows.collect::<Vec<_>>().concat())
@@ -120,6 +133,7 @@ fn pairs_and_kept_rows_of_every_width_and_radius_equal_brute_force() {
         }
         bench.write("upper.tsv", table(&codes, '\t', |code| format!("0X{}", hex(code).to_uppercase())));
         bench.write("bits.csv", table(&codes, ',', bits));
+        bench.write("base64.csv", table(&codes, ',', base64));
         let line = |(at, code): (usize, &Vec<u64>)| {
             format!("{{\"id\":\"{}\",\"pdq\":\"{}\"}}\n", key(at), hex(code))
         };
@@ -136,6 +150,7 @@ fn pairs_and_kept_rows_of_every_width_and_radius_equal_brute_force() {
         for (file, form) in [
             ("upper.tsv", ""),
             ("bits.csv", "bits:"),
+            ("base64.csv", "base64:"),
             ("in.jsonl", "hex:"),
             ("text.parquet", "hex:"),
             ("bytes.parquet", "bytes:"),
@@ -240,20 +255,22 @@ fn fingerprints_of_other_widths_are_refused_and_named() {
     let an_index = "long.csv:2: a fingerprint of 256 bits: this index keeps 64 bits; `build` makes another";
     bench.ok("build i.twx usual.csv --fingerprint-field pdq -q");
     bench.ok("dedup usual.csv --fingerprint-field pdq -o before -q");
-    for line in [
-        "build i.twx long.csv",
-        "query i.twx long.csv",
-        "stream i.twx long.csv",
-        "dedup long.csv -o no --index kept",
-        "dedup long.csv -o no --against before",
-        "dedup long.csv -o no --against i.twx",
-    ] {
+    for line in ["build i.twx long.csv", "query i.twx long.csv", "stream i.twx long.csv"] {
         says(&bench.refused(&format!("{line} --fingerprint-field pdq")), &[an_index]);
     }
-    for option in ["--index kept", "--against i.twx"] {
-        let line = format!("dedup long.csv --fingerprint-field pdq --near within:11 -o no {option}");
-        says(&bench.misused(&line), &["--near within:K with a K above 10 goes with --fingerprint-field"]);
-    }
+    // The texts of a history are read if its index has fingerprints of another width.
+    let line = "dedup long.csv --fingerprint-field pdq -o no";
+    let other = "usual.csv:2: expected a fingerprint of 256 bits like all, found 64 bits";
+    says(&bench.refused(&format!("{line} --against usual.csv")), &[other]);
+    let other = "kept.csv:2: expected a fingerprint of 256 bits like all, found 64 bits";
+    says(&bench.refused(&format!("{line} --against before")), &[other]);
+    says(
+        &bench.misused(&format!("{line} --against i.twx")),
+        &["i.twx: no folder of results", "simhash is occurrences in the index and none here"],
+    );
+    bench.ok("dedup long.csv --fingerprint-field pdq -o wide --index kept -q");
+    let line = "dedup usual.csv --fingerprint-field pdq -o no --against wide";
+    says(&bench.refused(line), &["kept.csv:2: a fingerprint of 256 bits: this index keeps 64 bits"]);
     says(
         &bench.misused("pairs i.twx --near within:11"),
         &["an index finds 0 to 10; --fingerprints FILE takes any distance"],
@@ -317,5 +334,99 @@ fn index_of_each_width_finds_the_hits_and_pairs_of_brute_force() {
         bench.ok(&format!("stream s.twx {line}"));
         assert!(bench.ok("verify s.twx").contains("sound"));
         assert!(bench.ok("get i.twx 000.png").contains(&hex(&all[0])));
+    }
+}
+
+/// Returns the rows of a table with a fingerprint, which may be empty, and the number of pixels.
+fn images(rows: &[(String, Option<&[u64]>, usize)]) -> String {
+    let row = |(key, code, pixels): &(String, Option<&[u64]>, usize)| {
+        format!("{key},{pixels},{}\n", code.map_or_else(String::new, hex))
+    };
+    format!("id,pixels,pdq\n{}", rows.iter().map(row).collect::<String>())
+}
+
+#[test]
+fn dedup_against_an_index_of_each_width_equals_kept_rows_and_brute_force() {
+    for width in WIDTHS {
+        let (bench, codes, mut random) = (Bench::new(), codes(width), Random(9));
+        let mut rows: Vec<(String, Option<&[u64]>, usize)> = codes
+            .iter()
+            .enumerate()
+            .map(|(at, code)| (key(at), (at % 40 != 7).then_some(&code[..]), random.below(9)))
+            .collect();
+        let mut new = rows.split_off(150);
+        // Repeated keys, of rows with and without a fingerprint.
+        new.push((rows[7].0.clone(), None, 3));
+        new.push((rows[8].0.clone(), Some(&codes[8]), 3));
+        bench.write("old.csv", images(&rows));
+        bench.write("new.csv", images(&new));
+        for (within, rule, order) in [(11 + 4 * width, "first", false), (52, "max:pixels", true)] {
+            if order && width % 4 > 0 {
+                continue; // each run of the command takes time
+            }
+            let within = within as u32;
+            let say = format!("--fingerprint-field hex:pdq --near within:{within} --keep {rule}");
+            let greedy = |rows: &[(String, Option<&[u64]>, usize)], before: &[&[u64]]| {
+                let mut numbers: Vec<usize> = (0..rows.len()).collect();
+                if order {
+                    numbers.sort_by_key(|&at| (std::cmp::Reverse(rows[at].2), &rows[at].0));
+                }
+                let (mut stays, mut kept) = (Vec::new(), before.to_vec());
+                for at in numbers {
+                    let Some(code) = rows[at].1 else {
+                        stays.push(at);
+                        continue;
+                    };
+                    if kept.iter().all(|other| distance(other, code) > within) {
+                        kept.push(code);
+                        stays.push(at);
+                    }
+                }
+                stays.sort_unstable();
+                stays
+            };
+            let kept_old = greedy(&rows, &[]);
+            let old: Vec<&[u64]> = kept_old.iter().filter_map(|&at| rows[at].1).collect();
+            bench.ok(&format!("dedup old.csv {say} -o by-rows --force -q"));
+            let first = |row: &str| row.split(',').next().unwrap().to_owned();
+            let kept: Vec<String> = bench.read("by-rows/kept.csv").lines().skip(1).map(first).collect();
+            assert!(kept.iter().eq(kept_old.iter().map(|&at| &rows[at].0)), "{width} {within}");
+            // A row without a fingerprint is removed if its key was kept before.
+            let expected: Vec<usize> = greedy(&new, &old).into_iter().filter(|&at| at != 150).collect();
+            let mut results = Vec::new();
+            for index in ["", "--index kept", "--index all"] {
+                bench.ok(&format!("dedup old.csv {say} -o old --force -q {index}"));
+                for name in ["kept.csv", "clusters.tsv", "pairs.tsv"] {
+                    assert_eq!(bench.read(&format!("old/{name}")), bench.read(&format!("by-rows/{name}")));
+                }
+                if !index.is_empty() {
+                    assert!(bench.ok("verify old/index").contains("sound"));
+                    let documents = bench.json("stats old/index")["documents"].as_u64().unwrap() as usize;
+                    let without = rows.iter().filter(|row| row.1.is_none()).count();
+                    let all = if index.ends_with("all") { rows.len() - without } else { old.len() };
+                    assert_eq!(documents, all, "{width} {within} {index}");
+                }
+                let report = bench.json(&format!("dedup new.csv {say} -o new --force --against old"));
+                let used = if index.is_empty() { "texts" } else { "index" };
+                assert_eq!(report["histories"][0]["kind"], used, "{report}");
+                let kept = bench.read("new/kept.csv");
+                let keys: Vec<String> = kept.lines().skip(1).map(first).collect();
+                let keys: Vec<&str> = keys.iter().map(|key| key.trim_end_matches("#2")).collect();
+                assert!(keys.iter().eq(expected.iter().map(|&at| &new[at].0)), "{width} {within} {index}");
+                results.push(
+                    ["kept.csv", "clusters.tsv", "pairs.tsv", "against.tsv"]
+                        .map(|name| bench.read(&format!("new/{name}"))),
+                );
+                assert!(results[results.len() - 1] == results[0], "{width} {within} {index}");
+            }
+            bench.ok(&format!("dedup new.csv {say} -o plain --force --against old/index -q"));
+            assert_eq!(bench.read("plain/kept.csv"), results[0][0]);
+            bench.ok(&format!(
+                "dedup new.csv {say} -o resumed --force --against old --index kept --resume --threads 1 --memory 8M -q"
+            ));
+            assert_eq!(bench.read("resumed/against.tsv"), results[0][3]);
+            let removed = results[0][3].lines().nth(1).unwrap().split('\t').next().unwrap().to_owned();
+            says(&bench.ok(&format!("why resumed {removed}")), &["differ in"]);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use twindex::params::KeyKind;
 use twindex::sketch::IdfTable;
 use twindex::sys::UncachedVfs;
-use twindex::{Index, Key, Params, Snapshot, WriterOptions};
+use twindex::{Document, Index, Key, Params, Snapshot, WriterOptions};
 use twindex_join::SetReader;
 
 use crate::results::{compared, layout, wordless};
@@ -20,8 +20,9 @@ use crate::stored::sketches::{IndexMembership, Sketched};
 pub(crate) struct Indexed<'i> {
     pub(crate) params: &'i Params,
     pub(crate) table: Option<&'i Arc<IdfTable>>,
-    /// The sketches of all documents, in the order in which they were read.
-    pub(crate) sketches: &'i Sketched,
+    /// The sketches of all documents, in the order in which they were read; `None` for an index of codes, which the corpus
+    /// has.
+    pub(crate) sketches: Option<&'i Sketched>,
 }
 
 impl Indexed<'_> {
@@ -70,7 +71,20 @@ impl Indexed<'_> {
         }
         let mut reader = SetReader::new(&grouped.sets);
         let value = |number: u32| grouped.value_of(group(number));
-        self.sketches.put(&mut writer, self.params, last, (&wanted, key, value), |number, out| {
+        let Some(sketches) = self.sketches else {
+            for number in 0..grouped.len() as u32 {
+                let (membership, code) = (wanted(number), corpus.code_of(group(number)));
+                // The file `wordless` lists documents without a fingerprint, which the index cannot hold.
+                let Some(code) = code.filter(|_| membership != IndexMembership::Not) else { continue };
+                let document = Document::from(code);
+                let document = if self.params.values { document.with_value(value(number)) } else { document };
+                let is_marked = membership == IndexMembership::AsDuplicate && self.params.marks;
+                writer.put(key(number), if is_marked { document.as_duplicate() } else { document })?;
+            }
+            writer.commit()?;
+            return Ok(index.snapshot());
+        };
+        sketches.put(&mut writer, self.params, last, (&wanted, key, value), |number, out| {
             let group = group(number);
             if frees_sets {
                 grouped.sets.release_before(group);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
-use twindex::{Error, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Code, Error, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
 use crate::input::batch::Record;
@@ -228,6 +228,10 @@ impl EarlierResults {
     /// `budget`.
     pub(crate) fn keys(&self, budget: &MemoryBudget) -> anyhow::Result<EarlierKeys> {
         let mut keys = self.keys_of_kept();
+        for index in self.indexes.iter().filter(|index| index.snapshot.params().codes.is_some()) {
+            let history = keys.add_history(index.path.display().to_string());
+            index.wordless.values().try_for_each(|key| keys.add(key, history, budget))?;
+        }
         for folder in &self.folders {
             let history = keys.add_history(folder.display().to_string());
             for_each_removed_key(folder, &mut |key| keys.add(key, history, budget))
@@ -423,6 +427,8 @@ impl HistoryTexts {
         let index = folder.join(INDEX);
         let has_index = folder == given && index.is_dir();
         let index = has_index.then(|| Index::open(&index)).transpose()?.map(|index| index.snapshot());
+        // An index of codes does not have the keys of documents without a fingerprint.
+        let index = index.filter(|index| index.params().codes.is_none());
         Ok(Self { given: given.to_owned(), files, format: InputFormat::Auto, run, index })
     }
 }
@@ -591,8 +597,9 @@ impl ComparedIndex {
                 self.snapshot.resembling_set(set, threshold)
             }
             NearCondition::Within(within) => {
-                let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
-                self.snapshot.within(fingerprint, within)
+                let code = rest.code.filter(|_| self.snapshot.params().codes.is_some());
+                let Some(code) = code.or(sketch.fingerprint().map(Code::from)) else { return Ok(None) };
+                self.snapshot.within(code, within)
             }
         };
         let hits = query.inside(self.is_inside.then_some(inside)).unmarked().run()?.hits;
@@ -649,7 +656,10 @@ impl ComparedIndex {
             let record = history.snapshot.get(Key::Bytes(key))?;
             let key = KeyBuf::Bytes(key.clone());
             // The document may have been deleted or replaced since.
-            let is_there = record.is_some_and(|record| record.fingerprint.is_none());
+            let is_there = match record {
+                None => history.snapshot.params().codes.is_some(), // it has only documents with a fingerprint
+                Some(record) => record.code.is_none() && record.fingerprint.is_none(),
+            };
             if is_there && first.as_ref().is_none_or(|first| key < *first) {
                 first = Some(key);
             }

@@ -130,10 +130,10 @@ const REFUSED: &[Refusal] = &[
     ),
     (
         |job| {
-            let takes_long = job.takes_long_fingerprints();
-            !takes_long && job.near().within().is_some_and(|within| within > WITHIN_MAX_OF_INDEX)
+            !job.brings_fingerprints()
+                && job.near().within().is_some_and(|within| within > WITHIN_MAX_OF_INDEX)
         },
-        "--near within:K with a K above 10 goes with --fingerprint-field, without --index and --against",
+        "--near within:K with a K above 10 goes with --fingerprint-field",
     ),
     (
         |job| job.brings_fingerprints() && job.rule.keep.has(&Keep::Longest),
@@ -336,14 +336,29 @@ impl Dedup {
         self.results.index != IndexOf::None
     }
 
-    /// Returns whether near documents are found with an index of all documents, unless they are long fingerprints.
+    /// Returns whether near documents are found with an index of all documents, unless fingerprints are compared as codes.
     pub(crate) fn searches_index(&self) -> bool {
         self.near().within().is_some_and(|within| within <= WITHIN_MAX_OF_INDEX)
     }
 
-    /// Returns whether fingerprints of more than 64 bits are taken: no index has to hold them.
-    pub(crate) fn takes_long_fingerprints(&self) -> bool {
+    /// Returns whether documents are fingerprints of any width, which no index holds.
+    pub(crate) fn brings_codes_alone(&self) -> bool {
         self.brings_fingerprints() && !self.writes_index() && self.scope.against.is_empty()
+    }
+
+    /// Returns the parameters of an index of fingerprints of `bits` bits; `None` if the index of [`params`](Self::params)
+    /// holds them, or if no index is written or searched.
+    pub(crate) fn params_of_codes(&self, bits: usize) -> anyhow::Result<Option<Params>> {
+        let Some(within) = self.near().within().filter(|_| !self.brings_codes_alone()) else {
+            return Ok(None);
+        };
+        if !self.brings_fingerprints() || (bits <= 64 && within <= WITHIN_MAX_OF_INDEX) {
+            return Ok(None);
+        }
+        let builder = Params::builder().shingling(contents::shingling(&self.text, true, None)?);
+        let builder = builder.codes(bits as u16, within);
+        let builder = if self.results.index == IndexOf::All { builder.marks() } else { builder };
+        Ok(Some(self.with_values(builder).build()?))
     }
 
     /// Returns the parameters of the sketches, and of the index in the results folder, `OUT/index`.
@@ -353,7 +368,7 @@ impl Dedup {
         let builder = Params::builder().shingling(shingling);
         if let Near::Within(within) = self.near() {
             let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
-            // A larger radius is for fingerprints that no index holds.
+            // A larger radius is for codes, which are not sketched.
             let within = within.min(WITHIN_MAX_OF_INDEX) as u8;
             let mut builder = builder.simhash_weighted(within, weights);
             if self.results.index == IndexOf::All {

@@ -58,6 +58,8 @@ pub struct DocumentScratch<'r> {
     pub inside: &'r [u8],
     /// Whether the document is a copy of an earlier one and was therefore not sketched.
     pub is_copy: bool,
+    /// The fingerprint, if the document is one.
+    pub code: Option<Code>,
 }
 
 impl DocumentScratch<'_> {
@@ -154,7 +156,7 @@ impl<'s> Sketching<'s> {
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
         let Self { scratch, delta_scratch, sorting, set, .. } = self;
         let shingles = scratch.elements();
-        DocumentScratch { shingles, delta_scratch, sorting, set, words, inside, is_copy: false }
+        DocumentScratch { shingles, delta_scratch, sorting, set, words, inside, is_copy: false, code: None }
     }
 }
 
@@ -185,6 +187,8 @@ pub struct SketchOptions {
     /// Whether fingerprints of more than 64 bits are taken, all of the same number of bits. Otherwise, each is a bad
     /// record.
     pub wide: bool,
+    /// The number of bits of fingerprints, if it is known; otherwise, that of the first one.
+    pub bits: Option<usize>,
 }
 
 impl SketchOptions {
@@ -455,7 +459,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<SeenKeys> {
-    let (mut keys, mut width) = (seen_keys(documents, wanted, progress)?, None);
+    let (mut keys, mut width) = (seen_keys(documents, wanted, progress)?, wanted.bits);
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (stored, chunks, how) = match remembered {
         None => (None, None, None),
@@ -504,7 +508,7 @@ pub(crate) fn for_each_remembered<L: Send>(
                 sketching.shingles(shingles);
             }
             let rest = sketching.rest(shingles, &one.attached.deciding().inside);
-            let looked = look(&one.sketch, DocumentScratch { is_copy, ..rest })?;
+            let looked = look(&one.sketch, DocumentScratch { is_copy, code: one.code, ..rest })?;
             if let (Some(((minima, is_short), put, ..)), Some(kept)) = (how, memory.kept()) {
                 if is_short {
                     one.sketch.shorten(minima);
@@ -692,7 +696,7 @@ pub(crate) fn check_memory(
 }
 
 /// What takes fingerprints of more than 64 bits.
-pub(crate) const LONG_FINGERPRINTS: &str = "this index keeps 64 bits; `build` makes another of longer ones, and `dedup` without --index and --against, and `pairs --fingerprints`, take them";
+pub(crate) const LONG_FINGERPRINTS: &str = "this index keeps 64 bits; `build` makes another of longer ones";
 
 /// Returns an error if a fingerprint has another number of bits than the first one, `width`. The document is then a bad
 /// record, unless the first one need not be that of the input.
@@ -702,8 +706,8 @@ fn check_width(width: &mut Option<usize>, one: &Sketched, wanted: &SketchOptions
     if expected == found {
         return Ok(());
     }
-    let why =
-        format!("expected a fingerprint of {expected} bits like the first one, found {found} bits, {code}");
+    let like = if wanted.bits.is_some() { "all" } else { "the first one" };
+    let why = format!("expected a fingerprint of {expected} bits like {like}, found {found} bits, {code}");
     let why = format!("{why} (--fingerprint-field FORM:FIELD says how fingerprints are written)");
     let bad = bad_at(&one.place, &why);
     Err(if wanted.together > 1 { anyhow!("{bad}") } else { bad })

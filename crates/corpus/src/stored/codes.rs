@@ -1,15 +1,10 @@
 //! Stores fingerprints of up to 512 bits in memory or, beyond the memory budget, in scratch files.
 
-use twindex::params::KeyKind;
 use twindex::sys::{Column, MemoryBudget};
-use twindex::{Error, KeyBuf, Snapshot};
 use twindex_join::Codes;
 
 use crate::input::fields::fingerprint::Code;
 use crate::stored::keys::{ByKey, DocumentKeys};
-
-/// Number of fingerprints that are read from an index at a time.
-const READ_TOGETHER: usize = 1 << 12;
 
 /// Fingerprints of the same number of bits.
 struct CodeColumn {
@@ -37,7 +32,7 @@ impl CodeColumn {
 /// The fingerprints of groups of equal documents.
 pub(crate) struct GroupCodes {
     codes: CodeColumn,
-    /// The group of each fingerprint. A group whose documents have no fingerprint is not listed.
+    /// The group of each fingerprint, ascending. A group whose documents have no fingerprint is not listed.
     groups: Column<u32>,
 }
 
@@ -49,6 +44,13 @@ impl GroupCodes {
     pub(crate) fn push(&mut self, group: u32, code: Code) -> twindex::Result<()> {
         self.codes.push(code)?;
         self.groups.push(group)
+    }
+
+    /// Returns the fingerprint of a group; `None` if its documents have none.
+    pub(crate) fn of_group(&self, group: u32) -> Option<Code> {
+        let at = self.groups.binary_search(&group).ok()?;
+        let CodeColumn { words, width } = &self.codes;
+        Code::of_words(&words[at * width..][..*width])
     }
 
     /// Returns the fingerprints, and the group of each.
@@ -74,37 +76,6 @@ impl KeyedCodes {
     #[must_use]
     pub fn new(budget: &MemoryBudget) -> Self {
         Self { codes: CodeColumn::new(budget), keys: DocumentKeys::new(budget), budget: budget.clone() }
-    }
-
-    /// Returns the fingerprints of the documents of an index whose keys are bytes.
-    ///
-    /// # Errors
-    ///
-    /// The index is damaged or stores no codes, its keys are numbers, or I/O errors of scratch files.
-    pub fn of_index(snapshot: &Snapshot, budget: &MemoryBudget) -> twindex::Result<Self> {
-        let (mut all, mut words) = (Self::new(budget), Vec::new());
-        let Some(codes) = snapshot.params().codes.filter(|_| snapshot.params().key == KeyKind::Bytes) else {
-            return Err(Error::Invalid("expected an index of fingerprints whose keys are strings".into()));
-        };
-        let width = usize::from(codes.bits / 64);
-        all.codes.width = width;
-        for (segment, deleted) in snapshot.segments() {
-            let documents = segment.documents() as u32;
-            for start in (0..documents).step_by(READ_TOGETHER) {
-                let ordinals = start..documents.min(start + READ_TOGETHER as u32);
-                segment.code_words(ordinals.clone(), &mut words)?;
-                for (ordinal, words) in ordinals.zip(words.chunks_exact(width)) {
-                    if !deleted.contains(ordinal)
-                        && let KeyBuf::Bytes(key) = segment.key(ordinal)?
-                    {
-                        all.codes.words.extend(words)?;
-                        all.keys.push(&key)?;
-                    }
-                }
-            }
-            segment.check_map()?;
-        }
-        Ok(all)
     }
 
     /// Adds a document. Its fingerprint must have as many bits as all others.

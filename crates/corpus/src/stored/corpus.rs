@@ -13,6 +13,7 @@ use twindex::sys::{Column, MemoryBudget};
 
 use crate::input::content::Form;
 use crate::input::documents::Documents;
+use crate::input::fields::fingerprint::Code;
 use crate::input::fields::keep::KeepOrder;
 use crate::input::kept::annotate::Annotation;
 use crate::input::kept::writer::KeptBlock;
@@ -324,6 +325,11 @@ impl Corpus {
             codes.push(groups as u32, code)?;
         }
         Ok(is_new)
+    }
+
+    /// Returns the fingerprint of a group of documents; `None` if they have none.
+    pub(crate) fn code_of(&self, group: u32) -> Option<Code> {
+        self.codes.as_ref()?.of_group(group)
     }
 
     /// Records a document that is removed as a duplicate of a document in an index.

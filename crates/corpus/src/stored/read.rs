@@ -141,9 +141,9 @@ fn read_inputs(
     let watch = Stopwatch::start();
     let mut left_out = left_out;
     // Sketches are stored only if an index is built, as a result or for the search by distance.
-    let is_indexed = job.writes_index() || job.searches_index();
+    let is_indexed = params.codes.is_none() && (job.writes_index() || job.searches_index());
     let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
-    let mut corpus = empty_corpus(job, (folder, *journal), documents)?;
+    let mut corpus = empty_corpus(job, params, (folder, *journal), documents)?;
     if together > 1 {
         corpus = corpus.compared_at_the_end();
     }
@@ -154,14 +154,21 @@ fn read_inputs(
     let mut earlier = past.keys(&corpus.grouped.budget)?;
     if let Some(history) = &past.history {
         let with = (sketcher, *journal, &mut earlier);
-        let read = read_history(job, history, documents, with, (&mut corpus, sketches.as_mut()), *observer);
+        let read = read_history(
+            (job, params),
+            history,
+            documents,
+            with,
+            (&mut corpus, sketches.as_mut()),
+            *observer,
+        );
         read.map_err(|error| job.with_memory_advice(error))?;
         documents.parser().headers().begin();
     }
     let earlier = (!earlier.is_empty()).then(|| Arc::new(earlier));
     let with = (sketcher, (&past.indexes[..], earlier), *journal);
     let noted = (sketches.as_mut(), left_out.as_mut());
-    let read = read_documents(job, (documents, together), with, noted, &mut corpus, *observer);
+    let read = read_documents((job, params), (documents, together), with, noted, &mut corpus, *observer);
     let (empty, exact, keys) = read.map_err(|error| job.with_memory_advice(error))?;
     let sketches = sketches.map(Sketches::finish).transpose()?;
     corpus.end()?;
@@ -175,7 +182,7 @@ fn read_inputs(
 
 /// Reads the documents of the history into the corpus, stores their sketches, and adds their keys to `earlier`.
 fn read_history(
-    job: &Dedup,
+    (job, params): (&Dedup, &Params),
     history: &History,
     documents: &Documents,
     (sketcher, journal, earlier): (&Sketcher, Option<&Journal<'_>>, &mut EarlierKeys),
@@ -187,7 +194,7 @@ fn read_history(
     let repeated_keys =
         if job.scope.texts.is_empty() { RepeatedKeys::Any } else { job.scope.repeated_keys.or_any() };
     let budget = Some(corpus.grouped.budget.clone());
-    let wanted = SketchOptions { repeated_keys, budget, ..wanted(job) };
+    let wanted = SketchOptions { repeated_keys, budget, ..wanted(job, params) };
     let leaders = job.holds_sets().then(|| corpus.grouped.references());
     let look = |sketch: &Sketch, rest: DocumentScratch<'_>| {
         Ok((None, leaders.as_ref().map(|leaders| encode(leaders, sketch, rest))))
@@ -232,7 +239,7 @@ fn read_history(
 /// Reads all new documents into the corpus, and stores their sketches. Returns the number of documents without words,
 /// the time spent on grouping equal texts, and the keys.
 fn read_documents(
-    job: &Dedup,
+    (job, params): (&Dedup, &Params),
     (documents, together): (&mut Documents, usize),
     (sketcher, (against, earlier), journal): (&Sketcher, Histories<'_>, Option<&Journal<'_>>),
     (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
@@ -255,7 +262,7 @@ fn read_documents(
         lines: (!job.results.adds(Also::Annotated)).then(|| corpus.lines.shared()),
         known: corpus.grouped.known().map(|known| (known, passes_over_copies)),
         together,
-        ..wanted(job)
+        ..wanted(job, params)
     };
     let leaders = job.holds_sets().then(|| corpus.grouped.references());
     let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
@@ -331,21 +338,23 @@ fn push_sketch(sketches: &mut Sketches, one: &SketchedDocument) -> anyhow::Resul
 }
 
 /// Returns the data to compute for each document.
-fn wanted(job: &Dedup) -> SketchOptions {
+fn wanted(job: &Dedup, params: &Params) -> SketchOptions {
     // The size of a stored set is the number of distinct shingles. If equal texts are compared, the shingles are counted.
     let shingles = job.near() == Near::Equal;
-    let wide = job.takes_long_fingerprints();
+    let bits = params.codes.map(|codes| usize::from(codes.bits));
     SketchOptions {
         shingles,
         whole: true,
         memory: Some(job.resources.memory),
-        wide,
+        wide: bits.is_some() || job.brings_codes_alone(),
+        bits,
         ..SketchOptions::default()
     }
 }
 
 fn empty_corpus(
     job: &Dedup,
+    params: &Params,
     (folder, journal): (&Path, Option<&Journal<'_>>),
     documents: &Documents,
 ) -> anyhow::Result<Corpus> {
@@ -361,7 +370,7 @@ fn empty_corpus(
         let budget = &corpus.grouped.budget;
         corpus.wordless = Some((Column::new(budget), Column::new(budget)));
     }
-    if job.takes_long_fingerprints() {
+    if params.codes.is_some() || job.brings_codes_alone() {
         corpus.codes = Some(GroupCodes::new(&corpus.grouped.budget));
     }
     if !job.scope.against.is_empty() {

@@ -62,11 +62,11 @@ struct Found {
     count: u64,
 }
 
-/// Computes the groups with a join. Returns `None` if the group rule is not a distance of simhashes, and [`Error::Limit`] if the join
+/// Computes the groups with a join. Returns `None` if the group rule is not a distance, and [`Error::Limit`] if the join
 /// finds more than about `max` pairs.
 fn joined(snapshot: &Snapshot, resources: &Resources<'_>, max: u64) -> Result<Option<Groups>> {
-    let within = snapshot.params().simhash.and_then(|simhash| simhash.near);
-    let (GroupRule::Distance, Some(within)) = (snapshot.group_rule()?, within) else {
+    let (GroupRule::Distance, Some(within)) = (snapshot.group_rule()?, snapshot.params().near().within)
+    else {
         return Ok(None);
     };
     let (mut firsts, mut documents) = (Vec::new(), 0);

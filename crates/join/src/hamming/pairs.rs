@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roaring::RoaringBitmap;
 
+use crate::hamming::codes::near_stored_codes_within;
 use crate::hamming::{self, FingerprintValues, JoinResources, NearPair, Piece, TablePool, check_count};
 use crate::sets::equal::for_each_pair;
 use crate::work::document_numbers::{NO_NUMBER, numbers};
@@ -247,6 +248,9 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
 /// buckets further reduces the second term. Memory: `resources.memory`, plus up to 12 bytes per fingerprint and thread
 /// if nearly all fingerprints agree in one block.
 ///
+/// For an index of [codes](twindex::params::ParamsBuilder::codes), any radius is supported, in the time and memory of
+/// [`near_codes_within`](super::codes::near_codes_within).
+///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, an index without fingerprints, or more than `u32::MAX` fingerprints;
 /// [`Error::ParamsMismatch`] if the fingerprints of the two snapshots cannot be compared; [`Error::Corrupt`], or the error
@@ -259,11 +263,14 @@ pub fn near_fingerprints_within<S: Send>(
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, &NearFingerprints<'_>) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
-    left.check_within(within)?;
     if let Some(right) = right {
         left.params().check_same_fingerprints(right.params())?;
-        right.check_within(within)?;
     }
+    if let Some(codes) = left.params().codes {
+        return near_stored_codes_within(left, right, codes, within, resources, begin, take);
+    }
+    left.check_within(within)?;
+    right.map_or(Ok(()), |right| right.check_within(within))?;
     let snapshots = [Some(left), right];
     let mut resources = resources;
     let left = Fingerprints::new(left, &mut resources)?;

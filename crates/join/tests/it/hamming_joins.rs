@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use twindex::{Error, Fingerprint, Index, Params};
+use twindex::{Code, Error, Fingerprint, Index, Params};
 use twindex_join::{
     BatchStrategy, JoinResources, NearFingerprints, RawValues, answers_within, choose,
     near_fingerprints_within, pairs_within, raw_answers_within, raw_near_fingerprints_within,
@@ -260,6 +260,80 @@ fn document_pairs_are_sorted_by_key_for_any_segments_and_memory() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn document_pairs_of_codes_are_sorted_by_key_for_any_width_segments_and_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    for (bits, radius) in [(64, 20), (128, 9), (192, 40), (256, 31), (384, 0), (512, 512)] {
+        let mut random = SplitMix(bits.into());
+        let width = usize::from(bits) / 64;
+        let mut all: Vec<Code> = Vec::new();
+        for at in 0..400 {
+            let mut words: Vec<u64> = (0..width).map(|_| random.next()).collect();
+            if at > 0 && random.below(3) > 0 {
+                words = all[random.below(at) as usize].words().to_vec();
+                for _ in 0..[0, 0, bits / 12][random.below(3) as usize] {
+                    let bit = random.below(bits.into()) as usize;
+                    words[bit / 64] ^= 1 << (bit % 64);
+                }
+            }
+            all.push(Code::of_words(&words).unwrap());
+        }
+        let make = |name: &str, codes: &[Code], first: u64| {
+            let params = Params::builder().u64_keys().codes(bits, 3).build().unwrap();
+            let index = Index::create(dir.path().join(format!("{bits} {name}")), params).unwrap();
+            let mut writer =
+                index.writer_with(twindex::WriterOptions::default().background_merges(false)).unwrap();
+            let mut live = BTreeMap::new();
+            for (at, &code) in codes.iter().enumerate() {
+                // Each segment has keys between the keys of the others.
+                let key = first + at as u64 * 7 % codes.len() as u64;
+                writer.put(key, code).unwrap();
+                live.insert(key, code);
+                if at % 80 == 79 {
+                    writer.delete(key).unwrap();
+                    live.remove(&key);
+                    writer.commit().unwrap();
+                    writer.flush().unwrap();
+                }
+            }
+            writer.commit().unwrap();
+            (index, live)
+        };
+        let ((one, mine), (two, theirs)) = (make("left", &all[..250], 0), make("right", &all[200..], 100));
+        let (one, two) = (one.snapshot(), two.snapshot());
+        assert!(one.segments().len() > 2);
+        for (threads, memory) in [(1, 1 << 30), (2, 1 << 12)] {
+            for (right, others) in [(None, &mine), (Some(&two), &theirs)] {
+                let mut wanted = Vec::new();
+                for (a, x) in &mine {
+                    let from = others.iter().filter(|&(b, _)| right.is_some() || a < b);
+                    wanted.extend(from.map(|(b, y)| (*a, *b, x.distance(y))).filter(|pair| pair.2 <= radius));
+                }
+                let mut found = Vec::new();
+                let resources = resources(&dir, threads, memory);
+                pairs_within(&one, right, radius, resources, |a, b, distance| {
+                    found.push((a.key()?.as_u64().unwrap(), b.key()?.as_u64().unwrap(), distance));
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
+                assert!(found == wanted, "{bits} bits, {threads} threads");
+                assert!(!wanted.is_empty());
+            }
+        }
+        let beyond = u32::from(bits) + 1;
+        let refused =
+            pairs_within(&one, None, beyond, resources(&dir, 1, 1 << 20), |_, _, _| Ok::<_, Error>(()));
+        assert!(matches!(refused, Err(Error::Invalid(_))));
+        let other = Params::builder().u64_keys().codes(if bits == 64 { 128 } else { 64 }, 3);
+        let other = Index::create(dir.path().join(format!("{bits} other")), other.build().unwrap()).unwrap();
+        let refused =
+            pairs_within(&one, Some(&other.snapshot()), 1, resources(&dir, 1, 1 << 20), |_, _, _| {
+                Ok::<_, Error>(())
+            });
+        assert!(matches!(refused, Err(Error::ParamsMismatch { .. })));
     }
 }
 

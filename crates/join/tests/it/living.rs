@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use twindex::params::Near;
-use twindex::{Document, Fingerprint, Groups, Index, Params, Resources, Snapshot, WriterOptions};
+use twindex::{Code, Document, Fingerprint, Groups, Index, Params, Resources, Snapshot, WriterOptions};
 use twindex_join::living_groups;
 use twindex_kernel::splitmix::SplitMix;
 
@@ -94,6 +94,40 @@ fn joined_groups_equal_queried_groups_with_deleted_and_expired_documents() {
         assert_eq!(snapshot.segments().len(), 1);
         assert_eq!(compare(&snapshot, dir.path()), [0; 6], "no queries");
         assert!(listing(&living_groups(&snapshot, &Resources::in_dir(dir.path())).unwrap()) == apart);
+    }
+}
+
+#[test]
+fn joined_groups_of_codes_equal_queried_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    for (bits, near) in [(64, 11), (256, 31), (512, 70)] {
+        let params = Params::builder().codes(bits, near).priorities().build().unwrap();
+        let index = Index::create(dir.path().join(format!("{bits}")), params).unwrap();
+        let mut random = SplitMix(bits.into());
+        let families: Vec<Vec<u64>> =
+            (0..30).map(|_| (0..bits / 64).map(|_| random.next()).collect()).collect();
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
+        for number in 0..1500_u64 {
+            let mut words = families[random.next() as usize % 30].clone();
+            for _ in 0..[0, 0, near / 2, near, 2 * near][random.next() as usize % 5] {
+                let bit = random.next() as usize % usize::from(bits);
+                words[bit / 64] ^= 1 << (bit % 64);
+            }
+            let document = Document::from(Code::of_words(&words).unwrap());
+            let key = format!("page {}", random.next() % 1000);
+            writer.put(key.as_str(), document.with_priority(random.next() % 4)).unwrap();
+            if number % 450 == 449 {
+                writer.commit().unwrap();
+                writer.flush().unwrap();
+            }
+            if number % 9 == 0 {
+                writer.delete(format!("page {}", random.next() % 1000).as_str()).unwrap();
+            }
+        }
+        writer.commit().unwrap();
+        let snapshot = index.snapshot();
+        assert_eq!(snapshot.segments().len(), 4, "three segments and the memtable");
+        assert_eq!(compare(&snapshot, dir.path()), [0; 6], "no queries");
     }
 }
 

@@ -1,31 +1,14 @@
 //! Finds near pairs of fingerprints of up to 512 bits, at any distance.
 
-use std::path::Path;
-
 use anyhow::Context;
-use twindex::sys::{Column, MemoryBudget};
-use twindex::{KeyBuf, Params, Snapshot};
+use twindex::sys::Column;
+use twindex::{KeyBuf, Params};
 use twindex_corpus::KeyedCodes;
 use twindex_corpus::page::PairScore;
 use twindex_join::{NearPair, Sorter, finish_all, merge_sorted, near_codes_within};
 
 use super::args::{PairPart, PairTotals, PairsArgs, PairsFound, add_near};
 use crate::in_order::in_order;
-
-/// Finds near pairs of the fingerprints of one index of any width, or across two.
-pub(super) fn find_in_indexes(
-    args: &PairsArgs,
-    left: (&Path, &Snapshot),
-    right: Option<(&Path, &Snapshot)>,
-    within: u32,
-) -> anyhow::Result<PairsFound> {
-    let budget = MemoryBudget::new(&std::env::temp_dir(), args.work.memory / 4);
-    let codes = |(path, snapshot): (&Path, &Snapshot)| {
-        KeyedCodes::of_index(snapshot, &budget).with_context(|| path.display().to_string())
-    };
-    let others = right.map(codes).transpose()?;
-    find(args, &codes(left)?, others.as_ref(), within, left.1.params())
-}
 
 /// Finds near pairs in one list of fingerprints or across two. Prints them, unless only their number is requested.
 /// `params` describes them in the header of a file.

@@ -8,17 +8,21 @@
 //! | `decimal` | 0 to 18446744073709551615 | the number |
 //! | `signed` | -9223372036854775808 to 9223372036854775807 | the bits of the number in two's complement |
 //! | `bits` | 64, 128, 192, 256, 384 or 512 zeros and ones | the first is the highest bit |
+//! | `base64` | 12, 24, 32, 44, 64 or 88 characters of the alphabet with `+` and `/`, with `=` at the end | the bytes |
 //! | `bytes` | the bytes themselves, in a column of bytes | the first byte has the highest bits |
 //! | `auto` | a string that is valid in exactly one of these forms | as in that form |
 //!
 //! A JSON number, or a number in an integer column, is decimal; for numbers that are not negative, `decimal` and
 //! `signed` give the same value. A string of 16 decimal digits could be `hex` or `decimal`, and one of 128 zeros and ones
-//! `hex` or `bits`, so `auto` rejects it; 64 zeros and ones are `bits`. Every other string is valid in at most one form.
+//! `hex` or `bits`, so `auto` rejects it; 64 zeros and ones are `bits`. `auto` reads `base64` only with a `=`: 32 and 64
+//! characters have none and could be `hex`. Every other string is valid in at most one form.
 //! A column of bytes of fixed length is read like `bytes` in any form.
 
 use std::fmt;
 use std::str::FromStr;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 pub use twindex::Code;
 #[cfg(test)]
 use twindex::sketch::CODE_WIDTHS;
@@ -37,6 +41,8 @@ pub enum FingerprintForm {
     Signed,
     /// Zeros and ones, the highest bit first.
     Bits,
+    /// The bytes in Base64 (RFC 4648, section 4), with padding.
+    Base64,
     /// The bytes of a column of bytes.
     Bytes,
 }
@@ -80,7 +86,8 @@ const CHARACTERS_SHOWN: usize = 70;
 
 impl FingerprintForm {
     /// All formats.
-    pub const ALL: [Self; 6] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits, Self::Bytes];
+    pub const ALL: [Self; 7] =
+        [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits, Self::Base64, Self::Bytes];
 
     /// Returns the name of the format.
     #[must_use]
@@ -91,6 +98,7 @@ impl FingerprintForm {
             Self::Decimal => "decimal",
             Self::Signed => "signed",
             Self::Bits => "bits",
+            Self::Base64 => "base64",
             Self::Bytes => "bytes",
         }
     }
@@ -105,8 +113,8 @@ impl FingerprintForm {
     fn expected(self) -> &'static str {
         match self {
             Self::Auto => {
-                "16, 32, 48, 64, 96 or 128 hexadecimal digits, 0x and up to 16 of them, a number from -2^63 to 2^64-1, or 64, \
-                 128, 192, 256, 384 or 512 zeros and ones"
+                "16, 32, 48, 64, 96 or 128 hexadecimal digits, 0x and up to 16 of them, a number from -2^63 to 2^64-1, 64, 128, \
+                 192, 256, 384 or 512 zeros and ones, or 12, 24, 44 or 88 characters of base64"
             }
             Self::Hex => {
                 "up to 16 hexadecimal digits, or 32, 48, 64, 96 or 128, with or without 0x before them"
@@ -114,6 +122,7 @@ impl FingerprintForm {
             Self::Decimal => "a number from 0 to 18446744073709551615",
             Self::Signed => "a number from -9223372036854775808 to 9223372036854775807",
             Self::Bits => "64, 128, 192, 256, 384 or 512 zeros and ones",
+            Self::Base64 => "12, 24, 32, 44, 64 or 88 characters of base64, with = at the end as padding",
             Self::Bytes => "8, 16, 24, 32, 48 or 64 bytes, in a column of bytes",
         }
     }
@@ -131,6 +140,7 @@ impl FingerprintForm {
             Self::Decimal => decimal(written),
             Self::Signed => signed(written),
             Self::Bits => bits(written),
+            Self::Base64 => base64(written),
             Self::Bytes => None,
             Self::Auto => {
                 let other = match written.len() {
@@ -148,11 +158,15 @@ impl FingerprintForm {
                     .or_else(|| hex(written, HEX_DIGITS))
                     .or_else(|| decimal(written))
                     .or_else(|| signed(written))
+                    .or_else(|| base64(written).filter(|_| written.ends_with('=')))
             }
         };
         found.ok_or_else(|| {
             let advice = match self {
                 Self::Auto if hex(written, 1).is_some() => "; hex:FIELD takes digits without leading zeros",
+                Self::Auto if base64(written).is_some() => {
+                    "; base64:FIELD takes 32 and 64 characters of base64"
+                }
                 _ => "",
             };
             format!("{}{advice}", self.refused(&format!("{:?}", ValueExcerpt(written))))
@@ -166,7 +180,7 @@ impl FingerprintForm {
     /// The format does not accept numbers, or the number is out of range.
     pub(crate) fn parse_number(self, digits: &str) -> Result<Code, String> {
         let found = match self {
-            Self::Hex | Self::Bits | Self::Bytes => None,
+            Self::Hex | Self::Bits | Self::Base64 | Self::Bytes => None,
             Self::Decimal => decimal(digits),
             Self::Signed => signed(digits),
             Self::Auto => decimal(digits).or_else(|| signed(digits)),
@@ -248,6 +262,13 @@ fn signed(written: &str) -> Option<Code> {
     number.map(|number| number.cast_unsigned().into())
 }
 
+fn base64(written: &str) -> Option<Code> {
+    // Decoding takes memory for as many bytes as the string has.
+    let is_short = written.len() <= Code::WORDS_MAX * 11;
+    let bytes = is_short.then(|| STANDARD.decode(written).ok()).flatten()?;
+    Code::of_bytes(&bytes)
+}
+
 fn bits(written: &str) -> Option<Code> {
     if written.len() < 64 { None } else { words(written, 64, 2) }
 }
@@ -297,6 +318,12 @@ mod tests {
             ("auto", "fff", None),
             ("auto", "", None),
             ("auto", "1e3", None),
+            ("base64", "AAAAAAAAAP8=", Some(255)),
+            ("base64", "AAAAAAAAAP9=", None), // bits after the last byte
+            ("base64", "AAAAAAAA-_8=", None),
+            ("base64", "AAAAAAAAAP8=\n", None),
+            ("auto", "AAAAAAAAAP8=", Some(255)),
+            ("auto", "AAAAAAAAAP8", None),
         ] {
             let found = FingerprintForm::named(form).unwrap().parse(written);
             assert_eq!(found.clone().ok(), value.map(Code::from), "{form} {written}: {found:?}");
@@ -305,6 +332,12 @@ mod tests {
         assert!(both.contains("--fingerprint-field hex:FIELD or decimal:FIELD"), "{both}");
         let short = FingerprintForm::Auto.parse("fff").unwrap_err();
         assert!(short.ends_with("; hex:FIELD takes digits without leading zeros"), "{short}");
+        let unpadded = FingerprintForm::Auto.parse(&"+".repeat(32)).unwrap_err();
+        assert!(unpadded.ends_with("; base64:FIELD takes 32 and 64 characters of base64"), "{unpadded}");
+        assert_eq!(
+            FingerprintForm::Auto.parse(&"ab".repeat(16)),
+            FingerprintForm::Hex.parse(&"ab".repeat(16))
+        );
         let long = FingerprintForm::Hex.parse(&"g".repeat(1000)).unwrap_err();
         assert!(long.len() < 250 && long.contains("expected up to 16 hexadecimal digits"), "{long}");
     }
@@ -345,15 +378,24 @@ mod tests {
             let digits = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             let zeros_and_ones = bytes.iter().map(|byte| format!("{byte:08b}")).collect::<Vec<_>>().concat();
             // Up to 16 digits are 64 bits.
-            let of_hex =
-                if width < 64 { Code::of_bytes(&[vec![0; 8 - width / 8], bytes].concat()) } else { code };
+            let of_hex = if width < 64 {
+                Code::of_bytes(&[vec![0; 8 - width / 8], bytes.clone()].concat())
+            } else {
+                code
+            };
             let marked = format!("0X{digits}");
+            let base64 = STANDARD.encode(&bytes);
+            let is_padded = base64.ends_with('=');
             for (form, written, value) in [
                 ("hex", &digits, of_hex),
                 ("hex", &marked, of_hex),
                 ("bits", &zeros_and_ones, code),
                 ("auto", &digits, code),
                 ("auto", &marked, of_hex),
+                ("base64", &base64, code),
+                ("base64", &base64.trim_end_matches('=').to_owned(), code.filter(|_| !is_padded)),
+                ("hex", &base64, None),
+                ("auto", &base64, code.filter(|_| is_padded)),
             ] {
                 assert_eq!(
                     FingerprintForm::named(form).unwrap().parse(written).ok(),
