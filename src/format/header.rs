@@ -165,7 +165,9 @@ impl Role {
             Self::Manifest => {
                 FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS
             }
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_PARTS | OF_FIELDS | BY_PARAMS,
+            Self::Segment => {
+                FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_PARTS | OF_FIELDS | BY_PARAMS
+            }
             Self::Log => FEATURE_VALUES | FEATURE_STAMPS | OF_FIELDS | BY_PARAMS,
             Self::Sketches => FEATURE_FIELDS | BY_PARAMS,
             Self::Idf => FEATURE_TEXT | FEATURE_BOILERPLATE,

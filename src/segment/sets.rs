@@ -238,7 +238,8 @@ pub(super) fn encode_sets<'r>(
     let common = CommonTags::of(documents, budget.threads(), sets)?;
     let entries = common.entries();
     let layout = |rows, below| Band::of(rows, below, KEY_BITS, CODEC_PACKED);
-    let encoded = encode_entries(layout(entries.len() as u64, CLASSES), budget, &mut ChunkedValues::of(&entries))?;
+    let encoded =
+        encode_entries(layout(entries.len() as u64, CLASSES), budget, &mut ChunkedValues::of(&entries))?;
     let elements = |kind: Kind, what: &'static str| {
         let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
         let mut rows = 0;
