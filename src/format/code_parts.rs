@@ -82,8 +82,8 @@ impl PartBits {
     }
 }
 
-/// Calls `each` with each number of `bits` bits of which fewer than `levels` are set, with the number of set bits, until it
-/// returns an error.
+/// Calls `each` with each number of `bits` bits that has fewer than `levels` ones, and with the number of its ones, until
+/// it returns an error.
 ///
 /// # Errors
 /// The error of `each`.

@@ -53,7 +53,7 @@ pub struct SimhashParams {
     pub near: Option<u16>,
 }
 
-/// Parameters of fingerprints that the caller computes, which queries compare one by one.
+/// Parameters of fingerprints that the caller computes, for which there are no tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CodeParams {
@@ -401,7 +401,8 @@ impl ParamsBuilder {
 
     /// Stores fingerprints of `bits` bits (64, 128, 192, 256, 384 or 512) that the caller computes, such as perceptual
     /// hashes of images, instead of sketches: a [`Code`](crate::Code) for each document. Documents are near if their
-    /// fingerprints differ in at most `near` bits. Queries compare all fingerprints, at any radius up to `bits`.
+    /// fingerprints differ in at most `near` bits. Queries compare all fingerprints, at any radius up to `bits`. A large
+    /// segment also has an index of their parts, if it saves most of this work at the radius `near`.
     ///
     /// ```
     /// use twindex::{Code, Index, Params};

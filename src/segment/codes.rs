@@ -4,7 +4,7 @@
 //! In a comparison of all, the fingerprints of a few documents are copied from the section of fields into a block of words,
 //! and the block is compared with all queries. So each page is read once for a batch of queries.
 //!
-//! A segment that has parts is searched by them if their predicted work for the radius is less. If a query meets long
+//! A segment that has parts is searched by them if their predicted work for the radius is less. If a query finds long
 //! buckets, as bits that are not random have, so that its work would exceed its share of a scan, it is left to a scan.
 //! So a query takes at most about twice the time of a scan.
 
