@@ -156,6 +156,8 @@ impl NearOptions {
     ) -> Result<Vec<Vec<twindex::Hit>>> {
         let (within, limit) = (self.radius(snapshot)?, self.limit.unwrap_or(usize::MAX));
         watched.begin("searching", codes.len() as u64);
+        // The first wrong row is reported, whatever the number of threads.
+        (0..codes.len()).try_for_each(|row| codes.code(row, bits).map(drop))?;
         let rows: Vec<usize> = (0..codes.len()).collect();
         let together = rows.len().div_ceil(rayon::current_num_threads()).clamp(1, CODES_TOGETHER);
         let chunk = |rows: &[usize]| -> Result<Vec<Vec<twindex::Hit>>> {

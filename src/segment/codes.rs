@@ -315,7 +315,7 @@ impl Segment {
                     Ok(code) => code.as_chunks().0,
                     Err(fault) => return Err(self.wrong_fields(ordinal, fault)),
                 };
-                let Some(code) = code.as_array::<WORDS>() else { continue };
+                let Ok(code) = <&[[u8; 8]; WORDS]>::try_from(code) else { continue };
                 for (query, words) in &left {
                     let mut distance = 0;
                     for (a, b) in code.iter().zip(words) {
