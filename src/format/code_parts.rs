@@ -102,7 +102,7 @@ pub fn for_each_flip<E>(
             // The next larger number with as many bits.
             let lowest = flip & flip.wrapping_neg();
             let carried = flip + lowest;
-            flip = carried | (flip ^ carried) / lowest >> 2;
+            flip = carried | (((flip ^ carried) / lowest) >> 2);
         }
     }
     Ok(())
