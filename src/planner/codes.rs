@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(plan(128, 1 << 30, 128).parts, None);
         assert_eq!(
             [10_000_000, 30_000_000, 100_000_000].map(|n| plan(31, n, 31).parts),
-            [Some(12), Some(11), Some(10)]
+            [Some(11), Some(11), Some(9)]
         );
         // The measurements to which the costs are fitted.
         let large = plan(31, 30_000_000, 31);

@@ -1038,13 +1038,20 @@ fn described(path: &Path) -> twindex::Result<String> {
         line(format!("suffix {tag:08x} document {ordinal}"));
         Ok(())
     })?;
+    parts_of(&segment)?.into_iter().for_each(line);
+    Ok(out)
+}
+
+/// Describes the entries of the parts of codes.
+fn parts_of(segment: &Segment) -> twindex::Result<Vec<String>> {
+    let mut lines = Vec::new();
     for part in 0..segment.part_count() {
         segment.for_each_part_entry(part, |key, ordinal| {
-            line(format!("part {} key {key:08x} document {ordinal}", part + 1));
+            lines.push(format!("part {} key {key:08x} document {ordinal}", part + 1));
             Ok(())
         })?;
     }
-    Ok(out)
+    Ok(lines)
 }
 
 /// The inverse of `SPREAD` modulo 2^32; see "Common tags" in the specification.
