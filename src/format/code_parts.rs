@@ -164,7 +164,7 @@ mod tests {
             let count: f64 = (0..levels).map(|ones| binomial(bits, ones)).sum();
             found.sort_unstable();
             found.dedup();
-            assert!(found.len() as f64 == count && found.iter().all(|&flip| flip < 1 << bits));
+            assert!((found.len() as f64 - count).abs() < 0.5 && found.iter().all(|&flip| flip < 1 << bits));
         }
     }
 }

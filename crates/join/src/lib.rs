@@ -66,9 +66,8 @@ pub use hamming::batch::{
     BatchStrategy, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within,
 };
 pub use hamming::codes::{CODE_WIDTH_MAX, Codes, near_codes_within};
-pub use hamming::pairs::{
-    Documents, NearFingerprints, near_fingerprints_within, numbered_pairs_within, pairs_within,
-};
+pub use hamming::documents::{Documents, NearFingerprints};
+pub use hamming::pairs::{near_fingerprints_within, numbered_pairs_within, pairs_within};
 pub use hamming::raw::{Positions, RawValues, raw_near_fingerprints_within};
 pub use hamming::{JoinResources, NearPair, Piece};
 pub use keep::{CoverPairs, CoverResult, Priority, cover_sets};

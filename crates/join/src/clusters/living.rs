@@ -12,7 +12,8 @@ use twindex::store::groups::{NearPairs, from_pairs};
 use twindex::store::{GroupRule, Groups, Resources, Snapshot};
 
 use crate::hamming::JoinResources;
-use crate::hamming::pairs::{Documents, NearFingerprints, near_fingerprints_within};
+use crate::hamming::documents::{Documents, NearFingerprints};
+use crate::hamming::pairs::near_fingerprints_within;
 use crate::work::runs::{Sorter, finish_all};
 
 /// Number of near pairs per document up to which a join costs less than a query for each leader. Dense families form

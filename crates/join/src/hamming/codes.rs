@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::documents::{Documents, NearFingerprints};
 use super::inside::NearPair;
-use super::pairs::{Documents, NearFingerprints};
 use super::parts::PartsPlan;
 use super::tiles::{CodeWorker, add};
 use super::{JoinResources, check_count, on_threads};

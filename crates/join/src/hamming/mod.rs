@@ -22,6 +22,7 @@
 
 pub mod batch;
 pub mod codes;
+pub mod documents;
 mod inside;
 pub mod pairs;
 mod parts;
