@@ -65,6 +65,8 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// The sections of common tags and of prefixes, which are used to find near sets; `None` if the index stores no sets.
     pub(super) sets: Option<[(Section, Band); 2]>,
+    /// Set when the section of common tags has been announced.
+    pub(super) common_announced: OnceLock<()>,
     /// The section of suffixes, which is used to find containing sets; `None` if the index stores none.
     pub(super) suffixes: Option<(Section, Band)>,
     /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment is empty.
@@ -153,6 +155,7 @@ impl Segment {
             stamps,
             fields,
             sets,
+            common_announced: OnceLock::new(),
             suffixes,
             key_span: OnceLock::new(),
             features: OnceLock::new(),
