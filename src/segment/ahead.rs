@@ -17,7 +17,8 @@ const KNOWN: usize = 4;
 /// The data of documents that a query reads next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadNext {
-    pub(crate) keys: bool,
+    /// The maximum number of keys.
+    pub(crate) keys: usize,
     pub(crate) signatures: bool,
     pub(crate) fields: bool,
     /// The fingerprints of documents, which are found by rank in table 1.
@@ -35,10 +36,11 @@ impl Segment {
         }
         let fields = self.fields.as_ref().filter(|_| next.fields);
         let ranked = self.fingerprints.as_ref().filter(|_| next.fingerprints);
+        let keyed = all.clone().take(next.keys);
         let front = match &self.keys {
-            Keys::Front(section) if next.keys => Some(section),
-            Keys::Frame(section, frame) if next.keys && frame.width > 0 => {
-                self.announce_each(section, all.clone(), |ordinal| Some(frame.range(ordinal)));
+            Keys::Front(section) if next.keys > 0 => Some(section),
+            Keys::Frame(section, frame) if frame.width > 0 => {
+                self.announce_each(section, keyed.clone(), |ordinal| Some(frame.range(ordinal)));
                 None
             }
             _ => None,
@@ -48,7 +50,7 @@ impl Segment {
             self.announce_each(section, all.clone(), |ordinal| Some(layout.offsets(ordinal)));
         }
         if let Some(section) = front {
-            self.announce_each(section, all.clone(), |ordinal| Some(keys::group_offsets(ordinal / GROUP)));
+            self.announce_each(section, keyed.clone(), |ordinal| Some(keys::group_offsets(ordinal / GROUP)));
         }
         if let Some(ranked) = ranked {
             self.announce_each(&ranked.ranks, all.clone(), |ordinal| Some(ranks::range(ordinal)));
@@ -57,7 +59,7 @@ impl Segment {
             self.announce_each(section, all.clone(), |ordinal| self.fields_range(section, layout, ordinal));
         }
         if let Some(section) = front {
-            self.announce_each(section, all.clone(), |ordinal| {
+            self.announce_each(section, keyed, |ordinal| {
                 let group = ordinal / GROUP;
                 let offsets = self.read(section, keys::group_offsets(group)).ok()?;
                 keys::group_range(offsets, group, section.length, section.rows).ok()

@@ -655,7 +655,7 @@ impl Query {
                 None => self.find_nearest_in(&part, (enough, farthest), &mut omitted)?,
             };
             part.announce_documents(
-                ReadNext { keys: true, ..ReadNext::default() },
+                ReadNext { keys: usize::MAX, ..ReadNext::default() },
                 found.iter().map(|found| found.ordinal),
             );
             for found in found {

@@ -18,8 +18,8 @@ use twindex_sketch::{Nearness, Resemblance, intersection_from, matches};
 
 /// Maximum number of documents of a list that are announced.
 const LISTED: usize = 16;
-/// If there are at most this number of candidates, their keys are announced before the candidates are compared.
-const FEW: usize = 32;
+/// The keys of this number of listed documents are announced before the documents are compared.
+const KEYS: usize = 64;
 /// Number of compared documents after which a query checks whether it was cancelled.
 const CHECKED: u32 = 64;
 
@@ -250,12 +250,15 @@ impl Query {
         self.announce_compared(part, lists.iter().flat_map(|list| list.ordinals().take(LISTED)));
     }
 
-    /// Announces the data by which documents are compared, and their keys if they are few.
+    /// Announces the data by which documents are compared, and the keys of the first ones, as most listed documents are near.
     fn announce_compared(&self, part: &IndexPart<'_>, ordinals: impl Iterator<Item = u32> + Clone) {
-        let (is_exact, keys) = (self.exact_set().is_some(), ordinals.clone().nth(FEW).is_none());
+        let is_exact = self.exact_set().is_some();
         let fields = is_exact || self.marks != Marks::Any;
         let fingerprints = self.measured_from.is_some();
-        part.announce_documents(ReadNext { keys, signatures: !is_exact, fields, fingerprints }, ordinals);
+        part.announce_documents(
+            ReadNext { keys: KEYS, signatures: !is_exact, fields, fingerprints },
+            ordinals,
+        );
     }
 
     /// Returns the resemblance of a document; `None` if it is not known, or if distance alone decides.
