@@ -111,9 +111,10 @@ fn cold_texts_are_compared_in_few_steps() {
         let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         for number in 0..COUNT {
             let sketch = sketcher.sketch(&text(number)).unwrap();
-            match is_numbered {
-                true => writer.put((number * number) as u64, &sketch).unwrap(),
-                false => writer.put(format!("{:08x}", number * 7919).as_str(), &sketch).unwrap(),
+            if is_numbered {
+                writer.put((number * number) as u64, &sketch).unwrap();
+            } else {
+                writer.put(format!("{:08x}", number * 7919).as_str(), &sketch).unwrap();
             }
         }
         writer.commit().unwrap();
