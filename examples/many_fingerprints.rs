@@ -6,6 +6,7 @@
 //! cargo run --release -- build INDEX --fingerprints FILE --near within:3 --memory 8G
 //! cargo run --release --example many_fingerprints -- ask INDEX 1000000000 1000000
 //! cargo run --release --example many_fingerprints -- cold INDEX 1000000000 100
+//! cargo run --release --example many_fingerprints -- texts INDEX 300000
 //! ```
 //!
 //! `make` writes little-endian numbers of 64 bits. One in 50 differs in at most three bits from an earlier one; the
@@ -20,10 +21,13 @@
 //! `cold` queries an index whose pages were dropped from the page cache: before each single query, and once before all
 //! queries together. It prints the mean microseconds and pages per query, then the same with the reads and the waits of a
 //! simulated device (100 us, 32 reads in parallel), and the largest number of reads that depend on each other. Needs Linux.
+//! Of an index that `texts` has made, of texts of 60 words and signatures or, with `sets`, their sets, `cold` asks about
+//! texts, and admits them.
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,7 +35,7 @@ use std::time::Instant;
 use faults::{Faults, FaultyVfs};
 use random::Random;
 use twindex::sys::RealVfs;
-use twindex::{Access, Fingerprint, Index, Snapshot};
+use twindex::{Access, Admitted, Fingerprint, Index, Params, Snapshot, WriterOptions};
 
 #[path = "../tests/support/faults.rs"]
 mod faults;
@@ -180,22 +184,20 @@ fn pages_read() -> Result<f64, Box<dyn Error>> {
     Ok(line.ok_or("no read_bytes in /proc/self/io")?.trim().parse::<f64>()? / 4096.0)
 }
 
-/// Runs queries of a cold index, together or one at a time, and returns the mean microseconds and pages per query, and the
+/// Asks the queries of a range, whose answers must be right.
+type Ask<'a> = dyn Fn(&Index, Range<usize>) -> Result<(), Box<dyn Error>> + 'a;
+
+/// Runs queries of a cold index, `at_once` of them together, and returns the mean microseconds and pages per query, and the
 /// depth.
 #[cfg(target_os = "linux")]
 fn run_cold(
     path: &Path,
-    questions: &Questions,
     simulated: bool,
-    at_once: usize,
+    (queries, at_once): (usize, usize),
+    ask: &Ask<'_>,
 ) -> Result<[f64; 3], Box<dyn Error>> {
     let (mut micros, mut pages, mut depth) = (0.0, 0.0, 0_u64);
-    for few in (0..questions.stored.len()).step_by(at_once) {
-        let few = few..questions.stored.len().min(few + at_once);
-        let few = Questions {
-            fingerprints: questions.fingerprints[few.clone()].to_vec(),
-            stored: questions.stored[few].to_vec(),
-        };
+    for few in (0..queries).step_by(at_once) {
         forget(path)?;
         let faults = Arc::new(Faults::default());
         let index = if simulated {
@@ -205,33 +207,99 @@ fn run_cold(
             Index::options().open_with(Arc::new(RealVfs), path)?
         };
         *faults.device.lock().unwrap() = faults::Device::default();
-        let snapshot = index.snapshot();
         let (read, begun) = (pages_read()?, Instant::now());
-        let (_, found) =
-            if at_once > 1 { together(&snapshot, &few)? } else { one_at_a_time(&snapshot, &few)? };
+        ask(&index, few..queries.min(few + at_once))?;
         let took = begun.elapsed();
-        assert_eq!(found, few.stored.iter().flatten().count(), "stored fingerprints were not found");
         let device = faults.device.lock().unwrap();
         micros += if simulated { device.time } else { took }.as_secs_f64() * 1e6;
         pages += if simulated { device.reads as f64 } else { pages_read()? - read };
         depth = depth.max(device.depth);
     }
-    let count = questions.stored.len() as f64;
+    let count = queries as f64;
     Ok([micros / count, pages / count, depth as f64])
 }
 
 #[cfg(target_os = "linux")]
-fn cold(path: &str, count: u64, queries: usize) -> Result<(), Box<dyn Error>> {
-    let questions = Questions::new(count, queries, 81);
-    for (name, at_once) in [("one at a time", 1), ("together", queries)] {
-        let [us, pages, _] = run_cold(path.as_ref(), &questions, false, at_once)?;
-        let [device_us, reads, depth] = run_cold(path.as_ref(), &questions, true, at_once)?;
-        println!(
-            "{{\"queries\":\"{name}\",\"us\":{us:.0},\"pages\":{pages:.1},\"device_us\":{device_us:.0},\
-             \"device_reads\":{reads:.1},\"depth\":{depth}}}"
-        );
-    }
+fn measure_cold(
+    name: &str,
+    path: &Path,
+    counts: (usize, usize),
+    ask: &Ask<'_>,
+) -> Result<(), Box<dyn Error>> {
+    let [us, pages, _] = run_cold(path, false, counts, ask)?;
+    let [device_us, reads, depth] = run_cold(path, true, counts, ask)?;
+    println!(
+        "{{\"queries\":\"{name}\",\"us\":{us:.0},\"pages\":{pages:.1},\"device_us\":{device_us:.0},\
+         \"device_reads\":{reads:.1},\"depth\":{depth}}}"
+    );
     Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn cold(path: &str, count: u64, queries: usize) -> Result<(), Box<dyn Error>> {
+    let path = Path::new(path);
+    if Index::open(path)?.snapshot().params().minhash.is_some() {
+        return cold_texts(path, count, queries);
+    }
+    let questions = Questions::new(count, queries, 81);
+    let ask = |index: &Index, few: Range<usize>| {
+        let few = Questions {
+            fingerprints: questions.fingerprints[few.clone()].to_vec(),
+            stored: questions.stored[few].to_vec(),
+        };
+        let together = if few.stored.len() > 1 { together } else { one_at_a_time };
+        let (_, found) = together(&index.snapshot(), &few)?;
+        assert_eq!(found, few.stored.iter().flatten().count(), "stored fingerprints were not found");
+        Ok(())
+    };
+    measure_cold("one at a time", path, (queries, 1), &ask)?;
+    measure_cold("together", path, (queries, queries), &ask)
+}
+
+/// Returns a text of 60 words. The texts of ten consecutive numbers differ in one word.
+fn text(number: u64) -> String {
+    let mut random = Random(number / 10 + 1);
+    let mut words: Vec<String> = (0..60).map(|_| format!("w{}", random.below(50_000))).collect();
+    words[(number % 10) as usize] = format!("v{number}");
+    words.join(" ")
+}
+
+/// Makes an index of `count` texts. Each has nine near ones.
+fn texts(path: &str, count: u64, sets: bool) -> Result<(), Box<dyn Error>> {
+    let params = Params::builder().words(2).minhash(20, 4);
+    let index = Index::create(path, if sets { params.sets() } else { params }.build()?)?;
+    let sketcher = index.sketcher()?;
+    let mut writer = index.writer_with(WriterOptions::default().logged(false))?;
+    for number in 0..count {
+        writer.put(format!("{number:09}").as_str(), &sketcher.sketch(&text(number))?)?;
+    }
+    writer.commit()?;
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn cold_texts(path: &Path, count: u64, queries: usize) -> Result<(), Box<dyn Error>> {
+    let sketcher = Index::open(path)?.sketcher()?;
+    let mut random = Random(82);
+    let sketches = (0..queries).map(|_| sketcher.sketch(&text(random.next() % count)));
+    let sketches = sketches.collect::<Result<Vec<_>, _>>()?;
+    let near = |index: &Index, few: Range<usize>| {
+        for sketch in &sketches[few] {
+            assert!(!index.snapshot().near(sketch).run()?.hits.is_empty(), "a stored text was not found");
+        }
+        Ok(())
+    };
+    let admit = |index: &Index, few: Range<usize>| {
+        let mut writer = index.writer_with(WriterOptions::default().logged(false))?;
+        for (number, sketch) in few.clone().zip(&sketches[few]) {
+            let admitted = writer.admit(format!("{:09}", number as u64 * 7 + count).as_str(), sketch)?;
+            assert!(matches!(admitted, Admitted::Duplicate(_)), "a near text was not found");
+        }
+        Ok(())
+    };
+    measure_cold("one at a time", path, (queries, 1), &near)?;
+    measure_cold("one after the other", path, (queries, queries), &near)?;
+    measure_cold("admit, one at a time", path, (queries, 1), &admit)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -242,7 +310,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["ask", path, count, queries] => ask(path, count.parse()?, queries.parse()?, Access::Map),
         #[cfg(target_os = "linux")]
         ["cold", path, count, queries] => cold(path, count.parse()?, queries.parse()?),
+        ["texts", path, count] => texts(path, count.parse()?, false),
+        ["texts", path, count, "sets"] => texts(path, count.parse()?, true),
         ["ask", path, count, queries, "load"] => ask(path, count.parse()?, queries.parse()?, Access::Load),
-        _ => Err("usage: many_fingerprints make FILE COUNT | ask INDEX COUNT QUERIES [load] | cold INDEX COUNT QUERIES".into()),
+        _ => Err("usage: many_fingerprints make FILE COUNT | ask INDEX COUNT QUERIES [load] | cold INDEX COUNT QUERIES | texts INDEX COUNT [sets]".into()),
     }
 }

@@ -89,8 +89,8 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
-    /// Prefetches the directory entry that a lookup of `prefix`, a prefix of `bits` bits, reads first. If the directory
-    /// has fewer bits, this is the entry of the bucket that contains all rows of the prefix.
+    /// Prefetches the directory entry that a lookup of `prefix`, a prefix of `bits` bits, reads first, and announces all
+    /// that it reads. If the directory has fewer bits, this is the entry of the bucket that contains all rows of the prefix.
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
@@ -99,6 +99,9 @@ impl Directory {
         let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
         source.announce(entry);
+        if bits < own {
+            source.announce(self.range(((prefix + 1) << (own - bits)) - 1));
+        }
     }
 
     /// Returns the rows of the bucket `prefix` in a scan of all buckets. The bucket must begin at row `end`, where the
@@ -117,6 +120,17 @@ impl Directory {
         };
         let lie = Fault::new(self.range(prefix).start, expected, format!("{}..{}", rows.start, rows.end));
         Err(source.corrupt(lie))
+    }
+
+    /// Announces the entries that [`prefix_of`](Self::prefix_of) reads if the rows are distributed evenly.
+    pub fn announce_search<'a>(&self, source: impl Source<'a>, row: u64) {
+        let expected = (u128::from(row) << self.bits) / u128::from(self.rows.max(1));
+        let (mut low, mut high) = (0_u64, 1 << self.bits);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            source.announce(self.range(middle));
+            if u128::from(middle) <= expected { low = middle } else { high = middle }
+        }
     }
 
     /// Returns the prefix of the bucket that contains `row`, by binary search with O(bits) reads.

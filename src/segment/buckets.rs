@@ -332,6 +332,13 @@ impl KeyList<'_> {
         low - self.place
     }
 
+    /// Returns the ordinals that were not read yet, unchecked.
+    pub(crate) fn ordinals(&self) -> impl Iterator<Item = u32> + Clone {
+        let entries = (self.place..(self.rows.end - self.rows.start) as usize)
+            .map(|place| self.layout.decode_one(self.bytes, &self.rows, place));
+        entries.take_while(|entry| entry.tag == self.tag).map(|entry| entry.ordinal)
+    }
+
     /// Returns the next ordinal; `None` at the end.
     ///
     /// # Errors

@@ -88,6 +88,12 @@ impl SegmentFile {
         self.pages.known()
     }
 
+    /// Returns the number of pages that were announced so far.
+    #[inline]
+    pub(super) fn announced(&self) -> u64 {
+        self.pages.announced()
+    }
+
     /// Asks the operating system to read the pages at `range` (offsets in the file), unless they were read already.
     /// Does not wait. Call it for all data that a batch of queries needs before the first byte is read: a disk serves
     /// many reads at once nearly as fast as one.
@@ -204,11 +210,22 @@ impl<'a> SectionReader<'a> {
         self.file.read(section, start..end)
     }
 
+    /// Announces the bytes at `range` of the file, which are read soon. Returns whether all their pages have been checked
+    /// already.
     #[inline(never)]
-    pub(super) fn announce_file(&self, range: &Range<usize>) {
-        if !self.file.known().have(range) {
+    pub(super) fn announce_file(&self, range: &Range<usize>) -> bool {
+        let is_known = self.file.known().have(range);
+        if !is_known {
             self.file.will_need(range.start as u64..range.end as u64);
         }
+        is_known
+    }
+
+    /// Announces the bytes at `range` of the section, whether the tables are cold or not. Returns whether all their pages
+    /// have been checked already.
+    pub(super) fn announce_always(&self, range: Range<u64>) -> bool {
+        let place = |at: u64| self.section.offset.saturating_add(at) as usize;
+        self.announce_file(&(place(range.start)..place(range.end)))
     }
 }
 

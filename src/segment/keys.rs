@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use roaring::RoaringBitmap;
 
+use super::ahead::ReadNext;
 use super::open::{Keys, Segment};
 use crate::error::{Error, Result};
 use crate::extsort::Source;
@@ -164,6 +165,7 @@ impl Segment {
     /// Reads the smallest and the largest key. `None` if there are no documents.
     fn read_key_span(&self) -> Result<Option<(KeyBuf, KeyBuf)>> {
         let Some(last) = self.documents().checked_sub(1) else { return Ok(None) };
+        self.announce_documents(ReadNext { keys: 2, ..ReadNext::default() }, [0, last as u32].into_iter());
         let span = (self.key(0)?, self.key(last as u32)?);
         self.check_map()?;
         Ok(Some(span))

@@ -12,6 +12,7 @@
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, `codes`, `containment`, [`scan`], [`ordered`]: the queries;
 //! - [`verify`]: checks all data, slowly; [`salvage`]: reads the intact records of a damaged segment.
 
+pub(crate) mod ahead;
 mod attached;
 pub mod buckets;
 pub mod build;

@@ -83,6 +83,7 @@ impl Segment {
             plan,
             ask,
             queries,
+            is_cold: false,
             scratch,
             hit,
         };

@@ -66,6 +66,8 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// The sections of common tags and of prefixes, which are used to find near sets; `None` if the index stores no sets.
     pub(super) sets: Option<[(Section, Band); 2]>,
+    /// Set when the section of common tags has been announced.
+    pub(super) common_announced: OnceLock<()>,
     /// The section of suffixes, which is used to find containing sets; `None` if the index stores none.
     pub(super) suffixes: Option<(Section, Band)>,
     /// The parts of the codes; `None` if there are none.
@@ -164,6 +166,7 @@ impl Segment {
             stamps,
             fields,
             sets,
+            common_announced: OnceLock::new(),
             suffixes,
             parts,
             key_span: OnceLock::new(),

@@ -35,6 +35,8 @@ pub(super) struct PageChecks {
     sound: AtomicBits,
     /// A bit for each page that the operating system has been advised to read.
     announced: AtomicBits,
+    /// The number of bits of `announced` that are set.
+    announced_count: AtomicU64,
     /// The offset in the file at which the checksummed data ends.
     end: u64,
 }
@@ -131,7 +133,7 @@ impl PageChecks {
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {
         let expected: Vec<u32> = expected.iter().map(|sum| sum.get()).collect();
         let [sound, announced] = [(); 2].map(|()| AtomicBits::new(expected.len()));
-        Self { salt, expected, sound, announced, end }
+        Self { salt, expected, sound, announced, announced_count: AtomicU64::new(0), end }
     }
 
     #[inline(always)]
@@ -282,13 +284,20 @@ impl PageChecks {
         }
     }
 
-    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon. Each page is
-    /// announced at most once, and never after it has been checked.
+    /// Returns the number of pages that the operating system has been advised to read.
+    #[inline]
+    pub(super) fn announced(&self) -> u64 {
+        self.announced_count.load(Ordering::Relaxed)
+    }
+
+    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon, but no more than
+    /// [`AHEAD`] pages. Each page is announced at most once, and never after it has been checked.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
             return;
         }
-        let (first, last) = (range.start / PAGE, (range.end - 1) / PAGE);
+        let first = range.start / PAGE;
+        let last = ((range.end - 1) / PAGE).min(first.saturating_add(AHEAD - 1));
         for page in first..=last.min(self.count().saturating_sub(1)) {
             if !self.is_under_way(page) {
                 return self.announce(file, page..last + 1);
@@ -311,6 +320,7 @@ impl PageChecks {
                 page += 1;
             }
             if page > start {
+                self.announced_count.fetch_add(page - start, Ordering::Relaxed);
                 file.will_need(&((start * PAGE) as usize..(page * PAGE) as usize));
             } else {
                 page += 1;

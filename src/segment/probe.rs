@@ -24,6 +24,7 @@ use super::search_options::{FingerprintMatch, SearchOptions};
 use super::tables::{OpenHot, OpenTable, OpenTables, PlanStep, RadiusPlan, RawLayout};
 use crate::design::masks::{Masks, masks};
 use crate::error::{Error, Result};
+use crate::format::checksum::PAGE;
 use crate::format::contents::Section;
 use crate::format::hot::HOT_ROWS;
 use crate::format::postings;
@@ -36,6 +37,11 @@ use twindex_kernel::{Kernel, Level, Simd};
 const TOGETHER: usize = 16;
 /// Maximum number of probes that pass the stages together: the probes of `TOGETHER` queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
+/// Maximum number of probes that pass the stages together while their pages must be read from the disk: it serves many
+/// reads at once in the time of one.
+const WINDOW_COLD: usize = 16 * WINDOW;
+/// The data of a bucket's rows is announced before the rows are compared if it has at most this number of bytes.
+const SPECULATED: u64 = 16 * PAGE;
 /// After this number of buckets have been scanned, the directory entries of as many next probes are read.
 const GRAIN: usize = 16;
 
@@ -156,6 +162,8 @@ pub(super) struct TableSearch<'a, 'b> {
     pub(super) plan: &'a RadiusPlan,
     pub(super) ask: SearchOptions,
     pub(super) queries: &'b [u64],
+    /// Whether many pages had to be announced for the current probes, so that they are probably not in memory.
+    pub(super) is_cold: bool,
     pub(super) scratch: &'b mut SearchScratch,
     /// Called with the index of a query and a match. A break ends the search for that query.
     pub(super) hit: &'b mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
@@ -410,13 +418,20 @@ impl<'a> TableSearch<'a, '_> {
         let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), ProbeCursor::default());
         let mut budget = self.ask.visits.map(VisitBudget::new);
         self.tables().settle(&mut self.at);
-        self.fill(&mut next);
-        self.look_up(&mut guard, 0..WINDOW)?;
+        // The probes of a single query pass together. Those of many queries do so only while pages must be read.
+        let is_single = self.queries.len() == 1;
+        let mut window = if is_single || self.at.is_cold() { WINDOW_COLD } else { WINDOW };
+        let mut announced = self.at.file.announced();
+        self.fill(&mut next, window);
+        self.look_up(&mut guard, 0..usize::MAX)?;
         while !self.scratch.ahead.is_empty() {
             let SearchScratch { probes, ahead, .. } = &mut *self.scratch;
             std::mem::swap(probes, ahead);
             self.tables().settle(&mut self.at);
-            self.fill(&mut next);
+            let before = std::mem::replace(&mut announced, self.at.file.announced());
+            self.is_cold = (announced - before) * 4 >= self.scratch.probes.len() as u64;
+            window = if is_single || self.is_cold { WINDOW_COLD } else { WINDOW };
+            self.fill(&mut next, window);
             if let Some(budget) = &mut budget {
                 // With a budget, probes run one at a time, so that the other queries of the batch do not affect which
                 // buckets are skipped.
@@ -486,17 +501,17 @@ impl<'a> TableSearch<'a, '_> {
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
-    /// Replaces `ahead` by the next probes, at most a window of them.
+    /// Replaces `ahead` by the next probes, at most `window` of them.
     #[inline(never)]
-    fn fill(&mut self, next: &mut ProbeCursor) {
+    fn fill(&mut self, next: &mut ProbeCursor, window: usize) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
         let in_order = self.in_order();
         let SearchScratch { ahead: probes, done, stopped, order, counts, .. } = &mut *self.scratch;
         probes.clear();
         let (together, window) = match self.ask.visits {
             Some(_) => (1, 1),
-            None if in_order => (ORDERED_MAX, WINDOW),
-            None => (TOGETHER, WINDOW),
+            None if in_order => (ORDERED_MAX, window),
+            None => (TOGETHER, window),
         };
         while next.first < self.queries.len() {
             let last = self.queries.len().min(next.first + together);
@@ -606,7 +621,7 @@ impl<'a> TableSearch<'a, '_> {
                 self.scan_by_step(level, some)?;
             }
         }
-        self.look_up(guard, self.scratch.probes.len()..WINDOW)
+        self.look_up(guard, self.scratch.probes.len()..usize::MAX)
     }
 
     /// Runs stage 2 for a plan that filters only some of its buckets.
@@ -664,7 +679,9 @@ impl<'a> TableSearch<'a, '_> {
     fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
         let SearchScratch { probes, survivors, candidates, followed, .. } = &mut *self.scratch;
-        let mut onward = FilteredQueues { at: *at, tables, plan, candidates, followed };
+        let is_cold = self.is_cold;
+        let mut onward =
+            FilteredQueues { at: *at, fingerprints: self.fingerprints, plan, is_cold, candidates, followed };
         for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let number = first + bucket;
             let probe = &probes[number as usize];
@@ -686,7 +703,7 @@ impl<'a> TableSearch<'a, '_> {
     #[inline(never)]
     fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
-        let tables = self.tables();
+        let (fingerprints, plan, is_cold) = (self.fingerprints, self.plan, self.is_cold);
         let source = at.section(&table.section);
         for number in numbers {
             let ActiveProbe { prefix, bucket, query, .. } = self.scratch.probes[number];
@@ -696,7 +713,7 @@ impl<'a> TableSearch<'a, '_> {
             }
             if matches!(table.layout, Layout::Planes(_) | Layout::Filter(_)) {
                 let SearchScratch { candidates, followed, .. } = &mut *self.scratch;
-                let mut onward = FilteredQueues { at, tables, plan: self.plan, candidates, followed };
+                let mut onward = FilteredQueues { at, fingerprints, plan, is_cold, candidates, followed };
                 let compared = table.compared_of(self.queries[query as usize]);
                 let each = &mut |row: u64, scanned| {
                     onward.pass(
@@ -818,9 +835,12 @@ impl<'a> TableSearch<'a, '_> {
                 return Err(overlap(self.segment, section, max));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
+            let postings = at.section(&self.fingerprints.postings);
             if self.queries.len() == 1 {
-                let postings = at.section(&self.fingerprints.postings);
                 hint_answers(&first.layout, at.section(section), postings, &one.bucket);
+            }
+            if at.is_cold() {
+                announce_answers(&first.layout, at.section(section), postings, &one.bucket);
             }
         }
         Ok(())
@@ -974,12 +994,20 @@ impl<'a> TableSearch<'a, '_> {
                 };
                 hit.row = rank as u32;
             }
-            let postings = &self.fingerprints.postings;
-            self.at.section(postings).hint(postings::range(hit.row.into()).start);
+            let postings = self.at.section(&self.fingerprints.postings);
+            let entry = postings::range(hit.row.into());
+            postings.hint(entry.start);
+            postings.announce_always(entry);
             self.scratch.hits[kept] = hit;
             kept += 1;
         }
         self.scratch.hits.truncate(kept);
+        // The order of the matches of a query must not depend on how many probes passed the stages together, which depends on
+        // what is in memory.
+        let hits = &mut self.scratch.hits;
+        if !hits.is_sorted_by_key(|hit| hit.probe) {
+            hits.sort_by_key(|hit| hit.probe);
+        }
         Ok(())
     }
 
@@ -1044,11 +1072,30 @@ fn hint_answers(
     postings.hint(postings::range(rows.end - 1).start);
 }
 
+/// Announces the data that is read when the rows of a bucket of table 1 are compared and reported, unless it is long.
+#[cold]
+#[inline(never)]
+fn announce_answers(
+    layout: &Layout,
+    first: SectionReader<'_>,
+    postings: SectionReader<'_>,
+    bucket: &FilteredBucket,
+) {
+    let rows = bucket.rows();
+    let entries = postings::range(rows.start).start..postings::range(rows.end).start;
+    if rows.is_empty() || entries.end - entries.start > SPECULATED {
+        return;
+    }
+    layout.announce_rests(first, &rows);
+    postings.announce(entries);
+}
+
 /// The two queues for rows that have passed the filter: `candidates` for stage 3, `followed` for stage 4.
 struct FilteredQueues<'a, 'b> {
     at: SectionReader<'a>,
-    tables: &'a OpenTables,
+    fingerprints: &'a Fingerprints,
     plan: &'a RadiusPlan,
+    is_cold: bool,
     candidates: &'b mut Vec<RowCandidate>,
     followed: &'b mut Vec<Followed>,
 }
@@ -1058,17 +1105,36 @@ impl<'a> FilteredQueues<'a, '_> {
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
         let RowCandidate { probe, row, scanned } = candidate;
+        let tables = &self.fingerprints.tables;
         if let Layout::Filter(filter) = &table.layout {
-            if is_covered_by_first(self.tables, self.plan, scanned, query) {
+            if is_covered_by_first(tables, self.plan, scanned, query) {
                 return;
             }
             if filter.width == 2 {
-                follow_pointer(self.followed, self.tables, self.at, probe, scanned);
+                follow_pointer(self.followed, tables, self.at, probe, scanned);
                 return;
             }
         }
         table.layout.hint_row(self.at.section(&table.section), row.into());
         self.candidates.push(candidate);
+        if self.is_cold {
+            self.announce_next(table, candidate);
+        }
+    }
+
+    /// Announces what is read next if all bits of a candidate are near: an entry of the directory of table 1, or the
+    /// documents of a row of table 1.
+    #[cold]
+    #[inline(never)]
+    fn announce_next(&self, table: &'a OpenTable, candidate: RowCandidate) {
+        let Fingerprints { tables, postings, .. } = self.fingerprints;
+        let first = &tables.all[0];
+        if matches!(table.layout, Layout::Filter(_)) {
+            let pointer = u64::from(candidate.scanned) >> (16 - tables.pointer_bits);
+            first.layout.hint_directory(self.at.section(&first.section), pointer, tables.pointer_bits);
+        } else if std::ptr::eq(table, first) {
+            self.at.section(postings).announce(postings::range(candidate.row.into()));
+        }
     }
 }
 

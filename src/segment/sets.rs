@@ -307,6 +307,8 @@ impl Segment {
     pub fn prefix_keys(&self, set: &[u64], near: Nearness, marks: Marks) -> Result<Vec<(u32, u32)>> {
         let Some([(common, classes), (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
         let mut tags = Vec::new();
+        // All tags of the set are looked up in it, and it is short.
+        self.common_announced.get_or_init(|| _ = self.at(common).announce_always(0..common.length));
         let class_of = |tag: u32| {
             let mut class = 0;
             if common.rows > 0 {

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::bands;
 use crate::format::fields::unread;
 use crate::key::{Key, KeyBuf};
+use crate::segment::ahead::ReadNext;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::Code;
 
@@ -120,6 +121,7 @@ impl IndexPart<'_> {
                 })?;
                 if near.len() > 1 {
                     let ranks: Vec<u32> = near.iter().map(|&(_, rank)| rank).collect();
+                    segment.announce_lists(&ranks);
                     segment.check_lists(&ranks)?;
                 }
             }
@@ -221,6 +223,13 @@ impl IndexPart<'_> {
                 memory.read_set(features.len(), |rows| rows.warm_features(features));
             }
             Self::Memory(_) => {}
+        }
+    }
+
+    /// Announces data of documents that are read next. Does nothing for a memtable, which is in memory.
+    pub(super) fn announce_documents(&self, next: ReadNext, ordinals: impl Iterator<Item = u32> + Clone) {
+        if let Self::Segment { segment, .. } = self {
+            segment.announce_documents(next, ordinals);
         }
     }
 

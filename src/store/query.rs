@@ -18,6 +18,7 @@ use crate::format::prefixes::Marks;
 use crate::format::table::Probe;
 use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
+use crate::segment::ahead::ReadNext;
 use crate::segment::records::Kept;
 use crate::segment::{SearchOptions, SearchScratch};
 use twindex_sketch::{Code, Containment, Resemblance, Sample, Sketch};
@@ -653,6 +654,10 @@ impl Query {
                 Some(found) => found,
                 None => self.find_nearest_in(&part, (enough, farthest), &mut omitted)?,
             };
+            part.announce_documents(
+                ReadNext { keys: usize::MAX, ..ReadNext::default() },
+                found.iter().map(|found| found.ordinal),
+            );
             for found in found {
                 // Skips documents that cannot be among the nearest: reading a key costs more than computing a distance.
                 let farther = |worst: &Hit| {

@@ -12,6 +12,7 @@ mod c_front;
 mod cancel;
 mod choosing_page;
 mod codes;
+mod cold;
 mod crashes;
 mod dump;
 mod expiry;

@@ -256,6 +256,18 @@ impl Layout {
         }
     }
 
+    /// Announces the data that [`value`](Self::value) reads, except for a range that is returned, if it is known.
+    pub fn announce_value<'a>(&self, source: impl Source<'a>, row: u64) -> Option<Range<u64>> {
+        if let Self::Planes(planes) = self { planes.announce_value(source, row) } else { None }
+    }
+
+    /// Announces the data that is read for the rows that a scan of `rows` finds.
+    pub fn announce_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
+        if let Self::Planes(planes) = self {
+            planes.announce_rests(source, rows);
+        }
+    }
+
     /// Prefetches the data that is read for a row that a scan has found.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {

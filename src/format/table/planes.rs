@@ -121,6 +121,14 @@ impl Planes {
         source.hint(last);
     }
 
+    /// Announces bits 33 to 64 of these rows, and bits 1 to 16 if these have a plane.
+    pub fn announce_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
+        source.announce(self.rest + rows.start * 4..self.rest + rows.end * 4);
+        if self.has_first() {
+            source.announce(self.first + rows.start * 2..self.first + rows.end * 2);
+        }
+    }
+
     /// Prefetches bits 33 to 64 of a row, and bits 1 to 16 if these have a plane.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
@@ -204,6 +212,20 @@ impl Planes {
         }
         let top = if self.has_first() { 0 } else { self.top(self.directory.prefix_of(source, row)?) };
         self.key(source, row, top)
+    }
+
+    /// Announces the data that [`value`](Self::value) reads, except for bits 33 to 64, whose range is returned.
+    pub fn announce_value<'a>(&self, source: impl Source<'a>, row: u64) -> Option<Range<u64>> {
+        if row >= self.directory.rows {
+            return None;
+        }
+        source.announce(self.second + row * 2..self.second + row * 2 + 2);
+        if self.has_first() {
+            source.announce(self.first + row * 2..self.first + row * 2 + 2);
+        } else {
+            self.directory.announce_search(source, row);
+        }
+        Some(self.rest + row * 4..self.rest + row * 4 + 4)
     }
 
     /// Returns the row of a key; `None` if the table does not contain it.

@@ -6,14 +6,20 @@ use std::ops::ControlFlow;
 use super::{Bands, FoundDocument, Omitted, Query};
 use crate::error::Result;
 use crate::format::bands;
+use crate::format::prefixes::Marks;
 use crate::format::prefixes::fewest_missing;
 use crate::params::MinhashParams;
-use crate::segment::buckets::merge_lists;
+use crate::segment::ahead::ReadNext;
+use crate::segment::buckets::{KeyList, merge_lists};
 use crate::segment::held::Bucket;
 use crate::segment::{SearchScratch, Segment};
 use crate::store::part::IndexPart;
 use twindex_sketch::{Nearness, Resemblance, intersection_from, matches};
 
+/// Maximum number of documents of a list that are announced.
+const LISTED: usize = 16;
+/// The keys of this number of listed documents are announced before the documents are compared.
+const KEYS: usize = 64;
 /// Number of compared documents after which a query checks whether it was cancelled.
 const CHECKED: u32 = 64;
 
@@ -197,7 +203,9 @@ impl Query {
                 let keys = segment.prefix_keys(set, near, self.marks)?;
                 // If marked and unmarked documents are searched, all positions are 0.
                 let has_places = keys.last().is_some_and(|&(place, _)| place != 0);
-                merge_lists(segment.prefix_lists(&keys)?, |ordinal, of| {
+                let lists = segment.prefix_lists(&keys)?;
+                self.announce_listed(part, &lists);
+                merge_lists(lists, |ordinal, of| {
                     let of = if has_places { of } else { &of[..1] };
                     each(ordinal, fewest_missing(of.iter().map(|&list| keys[list as usize].0)))
                 })?;
@@ -205,7 +213,9 @@ impl Query {
             }
             (IndexPart::Segment { segment, .. }, None) if has_all_bits => {
                 part.hint_features(&bands.features, self.feature_bits);
-                merge_lists(segment.feature_lists(&bands.features)?, |ordinal, of| {
+                let lists = segment.feature_lists(&bands.features)?;
+                self.announce_listed(part, &lists);
+                merge_lists(lists, |ordinal, of| {
                     if of.len() >= self.sharing { each(ordinal, 0) } else { Ok(ControlFlow::Continue(())) }
                 })?;
                 return Ok(Vec::new());
@@ -223,6 +233,7 @@ impl Query {
             }
         }
         ordinals.sort_unstable();
+        self.announce_compared(part, ordinals.iter().copied());
         // If documents were found by bands, the list has a document once for each band that it shares with the query.
         let sharing = if by_set.is_some() { 1 } else { self.sharing };
         for same in ordinals.chunk_by(|a, b| a == b).filter(|same| same.len() >= sharing) {
@@ -231,6 +242,23 @@ impl Query {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Announces the data by which the documents of these lists are compared: the first ones of each list, as most lists
+    /// are short.
+    fn announce_listed(&self, part: &IndexPart<'_>, lists: &[KeyList<'_>]) {
+        self.announce_compared(part, lists.iter().flat_map(|list| list.ordinals().take(LISTED)));
+    }
+
+    /// Announces the data by which documents are compared, and the keys of the first ones, as most listed documents are near.
+    fn announce_compared(&self, part: &IndexPart<'_>, ordinals: impl Iterator<Item = u32> + Clone) {
+        let is_exact = self.exact_set().is_some();
+        let fields = is_exact || self.marks != Marks::Any;
+        let fingerprints = self.measured_from.is_some();
+        part.announce_documents(
+            ReadNext { keys: KEYS, signatures: !is_exact, fields, fingerprints },
+            ordinals,
+        );
     }
 
     /// Returns the resemblance of a document; `None` if it is not known, or if distance alone decides.
