@@ -496,9 +496,9 @@ pub extern "C" fn twindex_params_expire_after(
 }
 
 /// Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
-/// fingerprints that differ in at most `within` bits, at most as many as they have. A threshold of 0 disables the first condition, and a
-/// negative `within` the second; at least one condition is required. Without this call, documents are near by a
-/// resemblance of at least 0.8 if MinHash features are stored, and otherwise within the distance given to
+/// fingerprints that differ in at most `within` bits, at most as many as they have. A threshold of 0 disables the first
+/// condition, and a negative `within` the second; at least one condition is required. Without this call, documents are
+/// near by a resemblance of at least 0.8 if MinHash features are stored, and otherwise within the distance given to
 /// `twindex_params_simhash`.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]

@@ -84,10 +84,11 @@ settings! {
     Fingerprints, "What is read" {
         /// Field that contains a fingerprint instead of a text
         ///
-        /// It has 64, 128, 192, 256, 384 or 512 bits. FORM:FIELD specifies its form: `hex` (with or without 0x; up to 16 digits are 64 bits), `decimal` (unsigned), `signed` (a signed 64-bit
-        /// integer, as in databases), `bits` (zeros and ones, the highest bit first), `base64` (with padding), `bytes` (of a
-        /// binary column; by default if their number is fixed), or `auto` (any other form). `auto` refuses 16 decimal
-        /// digits, which could be hex or decimal, and base64 without `=`. A number is decimal, or signed if it is negative. [default form: auto]
+        /// It has 64, 128, 192, 256, 384 or 512 bits. FORM:FIELD specifies its form: `hex` (with or without 0x; up to
+        /// 16 digits are 64 bits), `decimal` (unsigned), `signed` (a signed 64-bit integer, as in databases), `bits`
+        /// (zeros and ones, the highest bit first), `base64` (with padding), `bytes` (of a binary column; by default if
+        /// their number is fixed), or `auto` (any other form). `auto` refuses 16 decimal digits, which could be hex or
+        /// decimal, and base64 without `=`. A number is decimal, or signed if it is negative. [default form: auto]
         fingerprint_field: Option<FingerprintField> = None, "FIELD";
     }
 }
