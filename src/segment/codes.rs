@@ -216,7 +216,7 @@ impl Segment {
     /// `Break`, the search for that query ends. Finds none if the index stores no codes.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `hit` returns.
+    /// [`Error::Corrupt`], or the error that `hit` returns.
     pub fn search_codes(
         &self,
         queries: &[Code],
@@ -418,7 +418,7 @@ impl Segment {
     /// not stored.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
     pub(crate) fn code(&self, ordinal: u32) -> Result<Option<Code>> {
         let Some(codes) = self.params().codes else {
             let fingerprint = self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose()?;
@@ -432,7 +432,7 @@ impl Segment {
     /// Leaves it empty if the index stores no codes.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
     pub fn code_words(&self, ordinals: Range<u32>, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         let Some(codes) = self.params().codes else { return Ok(()) };
