@@ -156,17 +156,15 @@ impl NearOptions {
     ) -> Result<Vec<Vec<twindex::Hit>>> {
         let (within, limit) = (self.radius(snapshot)?, self.limit.unwrap_or(usize::MAX));
         watched.begin("searching", codes.len() as u64);
-        // The first wrong row is reported, whatever the number of threads.
-        (0..codes.len()).try_for_each(|row| codes.code(row, bits).map(drop))?;
-        let rows: Vec<usize> = (0..codes.len()).collect();
-        let together = rows.len().div_ceil(rayon::current_num_threads()).clamp(1, CODES_TOGETHER);
-        let chunk = |rows: &[usize]| -> Result<Vec<Vec<twindex::Hit>>> {
-            watched.advance(rows.len() as u64)?;
-            let some = rows.iter().map(|&row| codes.code(row, bits)).collect::<Result<Vec<Code>>>()?;
-            let answers = snapshot.codes_within(&some, within, limit)?;
+        // In order, so that the first wrong row is reported, whatever the number of threads.
+        let codes = (0..codes.len()).map(|row| codes.code(row, bits)).collect::<Result<Vec<Code>>>()?;
+        let together = codes.len().div_ceil(rayon::current_num_threads()).clamp(1, CODES_TOGETHER);
+        let chunk = |codes: &[Code]| -> Result<Vec<Vec<twindex::Hit>>> {
+            watched.advance(codes.len() as u64)?;
+            let answers = snapshot.codes_within(codes, within, limit)?;
             Ok(answers.into_iter().map(|answers| answers.hits).collect())
         };
-        let found = rows.par_chunks(together).map(chunk).collect::<Result<Vec<_>>>()?;
+        let found = codes.par_chunks(together).map(chunk).collect::<Result<Vec<_>>>()?;
         Ok(found.into_iter().flatten().collect())
     }
 

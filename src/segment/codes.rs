@@ -225,11 +225,9 @@ impl Segment {
     ) -> Result<()> {
         let Some(codes) = self.params().codes else { return Ok(()) };
         let mut scanned: Vec<usize> = (0..queries.len()).collect();
-        if let Some(parts) = &self.parts {
+        if let Some(parts) = self.parts.as_ref().filter(|_| self.uses_parts(queries.len(), within)) {
             let share = scan_work(codes.bits, self.documents(), within, queries.len());
-            if self.uses_parts(queries.len(), within) {
-                scanned = self.search_parts(parts, queries, (within, share), &mut hit)?;
-            }
+            scanned = self.search_parts(parts, queries, (within, share), &mut hit)?;
         }
         if scanned.is_empty() {
             return Ok(());
