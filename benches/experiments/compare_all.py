@@ -47,7 +47,7 @@ from measuring import PEERS, ROOT, build_peers, commit, folder_bytes, native, pl
 # Versions from pip, by environment. Those of cargo are in benches/peers/Cargo.toml.
 ENVIRONMENTS = {
     "peers": ["datasketch==2.0.0", "rensa==0.5.0", "pylance==14.0.2", "faiss-cpu==1.15.1", "usearch==2.26.6",
-              "hammingbird==0.5.0"],
+              "hammingbird==0.5.0", "threatexchange==1.2.17"],
     "peers-datatrove": ["datatrove[io,processing]==0.10.1", "spacy==3.8.18"],
     "peers-text-dedup": ["text-dedup==0.4.0"],
 }
@@ -230,7 +230,7 @@ RUST = {"mih-rs": "mih-rs 0.3.1", "textbook": "textbook, 4 sorted tables", "gaoy
         "all-pairs-hamming": "all-pairs-hamming 0.1.0, 2x32"}
 PYTHON = {"faiss-flat": "FAISS 1.15.1 BinaryFlat", "faiss-multihash": "FAISS 1.15.1 BinaryMultiHash 4x16",
           "faiss-ivf": "FAISS 1.15.1 BinaryIVF", "usearch": "usearch 2.26.6, HNSW, 10 nearest",
-          "hammingbird": "hammingbird 0.5.0"}
+          "hammingbird": "hammingbird 0.5.0", "threatexchange": "threatexchange 1.2.17, PDQMultiHashIndex"}
 
 
 def size_name(count):
@@ -311,7 +311,7 @@ def codes(session):
         for within in (15, 31, 52):
             runs = [("twindex-front", session.run([peer("codes"), "search", index, queries, within]))]
             truths = {line["first"]: line for line in runs[0][1].get("lines", []) if "first" in line}
-            for system in ("faiss-flat", "faiss-multihash", "hammingbird"):
+            for system in ("faiss-flat", "faiss-multihash", "threatexchange", "hammingbird"):
                 some = 1_000 if count <= 1_000_000 and system == "faiss-multihash" else 100
                 tool_of = [python("peers"), TOOLS, "search", system, data, queries, some, 256, within]
                 runs.append((system, session.run(tool_of)))
@@ -513,6 +513,8 @@ def truth_of(session, name, file, least=THRESHOLD):
 
 def texts(session, files):
     for name, file in files.items():
+        if name == "generated":
+            continue  # the order of the tools is that of the other corpora
         truth = pairs_of(truth_of(session, name, file))
         expected = {"pairs": truth, "removed": later_of_clusters(truth), "by_rule": removed_by_rule(truth)}
         documents = session.facts["corpora"][name]["documents"]
@@ -720,7 +722,7 @@ def tables(results):
     if of("search"):
         out.append(f"## {JOBS['search']}\n\nMicroseconds by the clock / of CPU time for each query; two threads share the queries. "
                    "Half of the queries are within 3 bits of a stored fingerprint, and three in ten fingerprints are copies of "
-                   "others with up to six bits flipped. FAISS, usearch and hammingbird are called from Python, also one at a time, "
+                   "others with up to six bits flipped. FAISS, usearch, hammingbird and threatexchange are called from Python, also one at a time, "
                    "which costs some of their time there. Seconds to build are by the clock / of CPU time. The index of twindex "
                    "has keys of 8 bytes and is committed durably; the others have positions, in memory, and disk is the size that "
                    "they serialize to.\n")

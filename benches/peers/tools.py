@@ -5,7 +5,8 @@
     tools.py sketch datasketch|rensa|rensa-rho IN.jsonl PAIRS.tsv ROUNDS     times signatures without an index
     tools.py search SYSTEM DATA QUERIES LIMIT [BITS WITHIN]
                                                     times LIMIT queries, within 3 of 64 bits; SYSTEM is faiss-flat,
-                                                    faiss-multihash, faiss-ivf, usearch or hammingbird
+                                                    faiss-multihash, faiss-ivf, usearch, hammingbird
+                                                    or threatexchange
     tools.py near faiss-multihash|hammingbird DATA  times all pairs of fingerprints within 3 bits
     tools.py latency lance DIR TEXTS SECONDS        creates a dataset of texts, then adds texts while a thread queries it
 
@@ -327,6 +328,24 @@ def search(system, path, queries, limit):
 
         def one(query):
             return within(index.search(query[0], 10, threads=1))
+    elif system == "threatexchange":
+        from threatexchange.signal_type.pdq.pdq_faiss_matcher import PDQMultiHashIndex
+
+        import faiss
+
+        faiss.omp_set_num_threads(1)
+        index = PDQMultiHashIndex()  # the index of its PDQIndex, which always searches within 31
+        index.add([code.tobytes().hex() for code in data], range(len(data)))
+        texts = [query.tobytes().hex() for query in queries]
+
+        def together(threads):
+            faiss.omp_set_num_threads(threads)
+            found = index.search(texts, WITHIN, return_as_ids=True)
+            counts = [len(each) for each in found]
+            return numpy.repeat(numpy.arange(len(queries)), counts), [position for each in found for position in each]
+
+        def one(query):
+            return index.search([query.tobytes().hex()], WITHIN, return_as_ids=True)[0]
     else:
         from hammingbird import Index
 
@@ -352,7 +371,7 @@ def search(system, path, queries, limit):
         taken = watch.read()
         answers.add(numbers, numpy.asarray(found, numpy.uint64) + numpy.uint64(1 << 31))
         print(json.dumps({**taken, **answers.read(), "way": "together", "threads": threads, "queries": len(queries)}), flush=True)
-    if system.startswith("faiss"):
+    if system.startswith("faiss") or system == "threatexchange":
         faiss.omp_set_num_threads(1)
     few = queries[: min(len(queries), 20_000)]
     watch, answers = Watch(), Answers()
