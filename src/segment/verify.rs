@@ -38,6 +38,7 @@ use crate::format::table::Columns;
 use crate::format::wire::{self, Fault};
 use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
+use twindex_kernel::BLOCK;
 
 /// Compares the output of an encoder with a section. The encoder runs twice. The first run counts the bytes of each
 /// part, which determines the offsets of the parts. The second run compares the bytes.
@@ -390,9 +391,10 @@ impl Segment {
             self.verify_padding(section, layout)?;
             let mut keys = vec![0_u32; self.documents() as usize];
             let (bits, mut words) = (parts.cut.bits_of(part), Vec::new());
-            for (ordinal, key) in (0..).zip(&mut keys) {
-                self.code_words(ordinal..ordinal + 1, &mut words)?;
-                *key = bits.key(&words);
+            for (first, keys) in (0..).step_by(BLOCK).zip(keys.chunks_mut(BLOCK)) {
+                self.code_words(first..first + keys.len() as u32, &mut words)?;
+                let codes = words.chunks_exact(words.len() / keys.len());
+                keys.iter_mut().zip(codes).for_each(|(key, code)| *key = bits.key(code));
             }
             let mut last = None;
             self.for_each_entry(section, layout, |key, ordinal| {

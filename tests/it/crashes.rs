@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::support::model::{Disk, ModelVfs, Variant, thoroughness};
 use twindex::IdfBuilder;
-use twindex::params::{KeyKind, Shingling};
+use twindex::params::{KeyKind, ParamsBuilder, Shingling};
 use twindex::sketch::Buffers;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
 use twindex::sys::Vfs;
 use twindex::{
-    Document, Durability, Error, Fingerprint, Index, Key, KeyBuf, Params, Result, Sketcher, Snapshot, Writer,
-    WriterOptions,
+    Code, Document, Durability, Error, Fingerprint, Index, Key, KeyBuf, Params, Result, Sketcher, Snapshot,
+    Writer, WriterOptions,
 };
 
 pub(crate) type Documents = BTreeMap<u64, u64>;
@@ -28,14 +28,24 @@ fn number_of(key: &KeyBuf) -> u64 {
     key.as_u64().unwrap_or_else(|| key.as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap())
 }
 
+/// Returns the fingerprint that the documents of these tests store for a number: each of its words is the number.
+fn stored(index: &Index, number: u64) -> Code {
+    let bits = index.params().codes.map_or(64, |codes| codes.bits);
+    Code::of_words(&vec![number; usize::from(bits) / 64]).unwrap()
+}
+
 /// Returns the documents of a snapshot.
 fn documents(snapshot: &Snapshot) -> Result<Documents> {
-    let mut found = Documents::new();
+    let (mut found, mut words) = (Documents::new(), Vec::new());
     for (segment, deleted) in snapshot.segments() {
         for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
             let key = number_of(&segment.key(ordinal)?);
-            let rank = segment.rank(ordinal)?.unwrap();
-            assert_eq!(found.insert(key, segment.fingerprint(rank)?), None, "{key} is live twice");
+            match segment.rank(ordinal)? {
+                Some(rank) => words = vec![segment.fingerprint(rank)?],
+                None => segment.code_words(ordinal..ordinal + 1, &mut words)?,
+            }
+            assert!(words.iter().all(|word| *word == words[0]), "{key}: {words:x?}");
+            assert_eq!(found.insert(key, words[0]), None, "{key} is live twice");
         }
     }
     Ok(found)
@@ -66,8 +76,15 @@ impl History {
 pub(crate) type Work<'a> = &'a dyn Fn(&ModelVfs, &mut History);
 
 fn created(vfs: &ModelVfs) -> Index {
-    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
-    Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
+    Index::create_with(Arc::new(vfs.clone()), place(), of_simhash().build().unwrap()).unwrap()
+}
+
+fn of_simhash() -> ParamsBuilder {
+    Params::builder().u64_keys().simhash(3)
+}
+
+fn of_codes() -> ParamsBuilder {
+    Params::builder().u64_keys().codes(256, 31)
 }
 
 /// Creates an index, makes three commits, and compacts. One batch is written as several segments that replace each
@@ -97,43 +114,46 @@ fn commits(vfs: &ModelVfs, history: &mut History) {
 }
 
 /// Creates an index, and commits to the logs of two writers, with and without syncs, flushes and merges.
-fn logged(vfs: &ModelVfs, history: &mut History) {
-    history.promise(vfs, &[None]);
-    let index = created(vfs);
-    let mut documents = Documents::new();
-    history.committed(vfs, &documents);
-    for session in 0..3_u64 {
-        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
-        for batch in 0..4_u64 {
-            for i in 0..3 {
-                let (key, fingerprint) = (session * 2 + batch + i, session * 10_000 + batch * 100 + i);
-                writer.put(key, Fingerprint(fingerprint)).unwrap();
-                documents.insert(key, fingerprint);
+fn logged(params: fn() -> ParamsBuilder) -> impl Fn(&ModelVfs, &mut History) {
+    move |vfs, history| {
+        history.promise(vfs, &[None]);
+        let params = params().build().unwrap();
+        let index = Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap();
+        let mut documents = Documents::new();
+        history.committed(vfs, &documents);
+        for session in 0..3_u64 {
+            let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
+            for batch in 0..4_u64 {
+                for i in 0..3 {
+                    let (key, fingerprint) = (session * 2 + batch + i, session * 10_000 + batch * 100 + i);
+                    writer.put(key, stored(&index, fingerprint)).unwrap();
+                    documents.insert(key, fingerprint);
+                }
+                writer.delete(session + batch).unwrap();
+                documents.remove(&(session + batch));
+                writer.commit().unwrap();
+                history.committed(vfs, &documents);
             }
-            writer.delete(session + batch).unwrap();
-            documents.remove(&(session + batch));
+            if session == 1 {
+                writer.flush().unwrap();
+                history.promise(vfs, &[Some(&documents)]);
+            }
+        }
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
+        for batch in 0..4 {
+            writer.put(100 + batch, stored(&index, batch)).unwrap();
+            documents.insert(100 + batch, batch);
             writer.commit().unwrap();
             history.committed(vfs, &documents);
-        }
-        if session == 1 {
             writer.flush().unwrap();
             history.promise(vfs, &[Some(&documents)]);
         }
-    }
-    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
-    for batch in 0..4 {
-        writer.put(100 + batch, Fingerprint(batch)).unwrap();
-        documents.insert(100 + batch, batch);
-        writer.commit().unwrap();
-        history.committed(vfs, &documents);
-        writer.flush().unwrap();
+        while writer.merge_step().unwrap() {}
+        history.promise(vfs, &[Some(&documents)]);
+        writer.gc().unwrap();
+        writer.compact().unwrap();
         history.promise(vfs, &[Some(&documents)]);
     }
-    while writer.merge_step().unwrap() {}
-    history.promise(vfs, &[Some(&documents)]);
-    writer.gc().unwrap();
-    writer.compact().unwrap();
-    history.promise(vfs, &[Some(&documents)]);
 }
 
 /// Makes commits with weak durability and syncs them; then another writer continues after further unsynced commits.
@@ -507,7 +527,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
         let stamp = index.params().expire_after.map(|_| index.snapshot().now().unwrap_or(1));
         let name = format!("0/{key:06}");
         let key_of = if index.params().key == KeyKind::U64 { Key::U64(key) } else { Key::from(&name) };
-        writer.put(key_of, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
+        writer.put(key_of, Document::from(stored(&index, key)).with_stamp(stamp)).unwrap();
         documents.insert(key, key);
         writer.commit().unwrap();
         history.committed(vfs, &documents);
@@ -556,7 +576,10 @@ fn every_sync_of_commits_and_compaction_is_necessary() {
 
 #[test]
 fn logged_commits_survive_every_crash() {
-    for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
+    let (logged, of_codes) = (logged(of_simhash), logged(of_codes));
+    for (name, work) in
+        [("logged", &logged as Work<'_>), ("logged codes", &of_codes), ("unsynced", &unsynced)]
+    {
         let again = RepeatedCrashes { crashes: 2, one_in: if name == "logged" { 401 } else { 2003 } };
         let states = check_again(name, work, &Disk::default(), again);
         println!("{name}: {states} distinct states");
@@ -566,7 +589,10 @@ fn logged_commits_survive_every_crash() {
 
 #[test]
 fn every_sync_of_logged_commits_is_necessary() {
-    for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
+    let (logged, of_codes) = (logged(of_simhash), logged(of_codes));
+    for (name, work) in
+        [("logged", &logged as Work<'_>), ("logged codes", &of_codes), ("unsynced", &unsynced)]
+    {
         let count = syncs(work, &Disk::default());
         let kept: Vec<usize> =
             (1..=count).filter(|&number| !is_missed(work, &Disk::default(), number)).collect();

@@ -1,5 +1,6 @@
 //! `twindex plan`: estimates the cost of an index before it is built.
 
+mod codes;
 mod measured;
 
 use std::collections::BTreeMap;
@@ -9,13 +10,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, DesignName, Scheme};
+use twindex::Params;
+use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, DesignName, Scheme, WITHIN_MAX};
 use twindex::format::DOCUMENTS_MAX;
 use twindex::planner::banding::{Banding, MINIMA};
 use twindex::planner::cost::{Cost, KIND_NAMES, Medium, REFERENCE, Raw, Speed, cost};
 use twindex::planner::recall::recall;
 use twindex::planner::scheme::{SchemeChoice, candidates};
+use twindex::sketch::CODE_WIDTHS;
 use twindex_kernel::Level;
+
+use self::codes::CodesReport;
 
 use crate::options::{Usage, parse_resemblance, parse_value};
 use crate::param_args::parse_minima;
@@ -37,6 +42,7 @@ const MEMORY: usize = 1 << 30;
     twindex plan --documents 8e9 --memory 64G --medium ssd --sort bytes\n  \
     twindex plan --documents 2^34 --design choose-6-3 --codec plain\n  \
     twindex plan --documents 1M --design random-8-12-7     a free design: what it finds\n  \
+    twindex plan --documents 30M --bits 256 --within 31     hashes of images\n  \
     twindex plan --threshold 0.8                     bands of MinHash: the S-curve\n\n\
     Times are predicted for one thread of the machine that is named below the list, many queries together, half of them\n\
     with a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
@@ -44,9 +50,13 @@ pub(crate) struct PlanArgs {
     /// Number of documents, each with a fingerprint; written as 8000000000, 8e9, 8G or 2^33
     #[arg(long, value_name = "N", value_parser = parse_documents, required_unless_present = "threshold")]
     documents: Option<u64>,
-    /// Hamming radius: the largest number of bits in which near fingerprints differ
-    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=10))]
-    within: u8,
+    /// Number of bits of a fingerprint: 128, 192, 256, 384 or 512 instead of 64. Plans its parts; tables are for 64 bits
+    #[arg(long, value_name = "N", value_parser = parse_bits, requires_all = ["documents", "within"],
+          conflicts_with_all = ["memory", "medium", "design", "codec", "sort", "all", "measure", "threshold"])]
+    bits: Option<u16>,
+    /// Hamming radius: the largest number of bits in which near fingerprints differ, up to 10, or --bits [default: 3]
+    #[arg(long, value_name = "K")]
+    within: Option<u16>,
     /// Memory for the tables. With --medium memory, tables that do not fit are marked; otherwise, the part that does not
     /// fit is read from the medium [default: 1G with --medium ssd and disk]
     #[arg(long, value_name = "SIZE", value_parser = parse_value::<usize>)]
@@ -103,6 +113,11 @@ impl MediumArg {
             Self::Disk => Medium::Disk,
         }
     }
+}
+
+fn parse_bits(text: &str) -> Result<u16, String> {
+    let bits = text.parse().ok().filter(|bits| *bits > 64 && CODE_WIDTHS.contains(&usize::from(*bits)));
+    bits.ok_or_else(|| "expected 128, 192, 256, 384 or 512; without it, fingerprints have 64 bits".to_owned())
 }
 
 fn parse_documents(text: &str) -> Result<u64, String> {
@@ -253,6 +268,24 @@ impl PlanArgs {
             }
             return Ok(ExitCode::SUCCESS);
         };
+        let max = self.bits.unwrap_or(WITHIN_MAX.into());
+        if let Some(within) = self.within.filter(|within| *within > max) {
+            let why = format!(
+                "--within {within}: expected at most {max} for fingerprints of {} bits",
+                self.bits.unwrap_or(64)
+            );
+            return Err(Usage::new(why).into());
+        }
+        if let (Some(bits), Some(near)) = (self.bits, self.within) {
+            let params = Params::builder().codes(bits, near).build()?;
+            let report = params.codes.map(|codes| CodesReport::of(documents, codes));
+            match report {
+                Some(report) if self.json => report::print_json(&report)?,
+                Some(report) => report::print_lines(&report.to_lines())?,
+                None => {}
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
         let report = self.report(documents, bands)?;
         if self.json {
             report::print_json(&report)?;
@@ -260,6 +293,11 @@ impl PlanArgs {
             report::print_lines(&Self::to_lines(&report))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Returns the radius for tables.
+    fn radius(&self) -> u8 {
+        self.within.map_or(3, |within| within as u8) // at most WITHIN_MAX
     }
 
     /// Returns the memory for tables in bytes; `None` if it is not limited.
@@ -272,7 +310,7 @@ impl PlanArgs {
         let segments = documents.div_ceil(DOCUMENTS_MAX);
         let rows = documents.div_ceil(segments);
         let codec = self.codec.map_or(CodecChoice::Auto, CodecChoice::Named);
-        let choose = |design| Scheme::choose(design, codec, self.within, rows);
+        let choose = |design| Scheme::choose(design, codec, self.radius(), rows);
         let chosen =
             [("auto", DesignChoice::Auto), ("small", DesignChoice::Small), ("fast", DesignChoice::Fast)]
                 .map(|(word, design)| (word, choose(design)));
@@ -289,7 +327,7 @@ impl PlanArgs {
         let [auto, small, fast] = chosen.map(|(_, scheme)| scheme.to_string());
         Ok(PlanReport {
             documents,
-            within: self.within,
+            within: self.radius(),
             medium: self.medium,
             memory_bytes: self.memory(),
             segments,
@@ -302,8 +340,8 @@ impl PlanArgs {
             designs,
             paper: self.paper(documents),
             expansion: Expansion {
-                probes: twindex::design::masks::count(64, self.within.into()),
-                at_distance: twindex::design::masks::choices(64, self.within.into()),
+                probes: twindex::design::masks::count(64, self.radius().into()),
+                at_distance: twindex::design::masks::choices(64, self.radius().into()),
             },
             bands,
         })
@@ -312,17 +350,17 @@ impl PlanArgs {
     /// Returns the designs to list.
     fn choices(&self, chosen: &[(&str, Scheme)], codec: CodecChoice, rows: u64) -> Result<Vec<SchemeChoice>> {
         let of = |scheme: Scheme| -> Result<SchemeChoice> {
-            Ok(SchemeChoice { scheme, cost: cost(scheme, self.within.into(), rows)? })
+            Ok(SchemeChoice { scheme, cost: cost(scheme, self.radius().into(), rows)? })
         };
         let name = match self.design {
             Some(DesignChoice::Named(name)) => {
-                name.check_within(self.within.into())?;
+                name.check_within(self.radius().into())?;
                 Some(name)
             }
-            Some(word) => return Ok(vec![of(Scheme::choose(word, codec, self.within, rows))?]),
+            Some(word) => return Ok(vec![of(Scheme::choose(word, codec, self.radius(), rows))?]),
             None => None,
         };
-        let mut listed = candidates(name, self.codec, self.within, rows);
+        let mut listed = candidates(name, self.codec, self.radius(), rows);
         let known = |listed: &[SchemeChoice], scheme| listed.iter().any(|choice| choice.scheme == scheme);
         if !self.all && self.codec.is_none() {
             let fastest = listed.iter().map(|choice| choice.cost.nanos()).fold(f64::INFINITY, f64::min);
@@ -370,11 +408,11 @@ impl PlanArgs {
         prefix_bits.dedup();
         let mut found = Vec::new();
         let mut standard_error = 0.0_f64;
-        for distance in 0..=self.within.into() {
+        for distance in 0..=self.radius().into() {
             let recall = if scheme.design.is_exact() {
                 1.0
             } else {
-                let recall = recall(&design, self.within.into(), rows_of(documents, segments), distance)?;
+                let recall = recall(&design, self.radius().into(), rows_of(documents, segments), distance)?;
                 standard_error = standard_error.max(recall.standard_error);
                 recall.probability
             };
@@ -415,7 +453,7 @@ impl PlanArgs {
     /// Returns the costs of the method of [`Paper`], with the design of `--design` or the paper's designs for this
     /// radius.
     fn paper(&self, documents: u64) -> Vec<Paper> {
-        let within = self.within;
+        let within = self.radius();
         let names: Vec<DesignName> = if let Some(DesignChoice::Named(name)) = self.design {
             vec![name]
         } else {

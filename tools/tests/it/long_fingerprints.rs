@@ -430,3 +430,32 @@ fn dedup_against_an_index_of_each_width_equals_kept_rows_and_brute_force() {
         }
     }
 }
+
+#[test]
+fn the_near_document_with_the_smallest_key_is_named_among_many_and_inside_a_field() {
+    let bench = Bench::new();
+    let code = |ones: u32| [(1_u64 << ones) - 1, 5];
+    // The smallest key is the farthest of 100 near documents.
+    let rows: String = (0..100)
+        .map(|at| {
+            format!(
+                "{},{},{}\n",
+                key(at),
+                if at == 0 { "a" } else { "b" },
+                hex(&code(if at == 0 { 20 } else { 3 }))
+            )
+        })
+        .collect();
+    bench.write("old.csv", format!("id,of,pdq\n{rows}"));
+    bench.write("new.csv", format!("id,of,pdq\nx,a,{0}\ny,b,{0}\nz,c,{0}\n", hex(&code(0))));
+    let say = "--fingerprint-field hex:pdq --near within:20";
+    bench.ok(&format!("build all.twx old.csv {say} -q"));
+    bench.ok(&format!("dedup new.csv {say} -o new --against all.twx -q"));
+    let all = key(0);
+    let expected = ["x", "y", "z"].map(|new| format!("{new}\t{all}\t20\n")).concat();
+    assert_eq!(bench.read("new/against.tsv").split_once('\n').unwrap().1, expected);
+    bench.ok(&format!("dedup old.csv {say} --inside of -o old --index kept -q"));
+    bench.ok(&format!("dedup new.csv {say} --inside of -o inside --against old -q"));
+    let expected = format!("x\t{all}\t20\ny\t{}\t3\n", key(1));
+    assert_eq!(bench.read("inside/against.tsv").split_once('\n').unwrap().1, expected);
+}

@@ -215,6 +215,21 @@ fn measured_plan_differs_in_times_alone() {
 }
 
 #[test]
+fn plan_of_long_fingerprints_says_whether_queries_go_by_parts() {
+    let bench = Bench::new();
+    let report = bench.json("plan --documents 30M --bits 256 --within 31");
+    assert_eq!(report["parts"], 11);
+    assert!(report["queries"].as_array().unwrap().iter().all(|line| line["by_parts"] == true));
+    says(
+        &bench.ok("plan --documents 30M --bits 256 --within 31"),
+        &["11 parts", "512 queries together", "by parts"],
+    );
+    let small = bench.json("plan --documents 10000 --bits 128 --within 20");
+    assert_eq!((&small["parts"], &small["queries"][0]["by_parts"]), (&0.into(), &false.into()));
+    says(&bench.ok("plan --documents 10000 --bits 128 --within 20"), &["no parts", "by a scan"]);
+}
+
+#[test]
 fn invalid_plans_are_refused() {
     let bench = Bench::new();
     let message = bench.refused("plan --documents 1M --within 4 --design choose-5-2");
@@ -231,6 +246,10 @@ fn invalid_plans_are_refused() {
         "plan --threshold 1.5",
         "plan --threshold 0.8 --minima 119",
         "plan --documents 1M --minima 512",
+        "plan --documents 1M --bits 64 --within 3",
+        "plan --documents 1M --bits 256",
+        "plan --documents 1M --bits 256 --within 257",
+        "plan --documents 1M --bits 256 --within 31 --measure",
     ] {
         bench.command(usage).assert().code(2);
     }

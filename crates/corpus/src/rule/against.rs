@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
-use twindex::{Code, Error, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Code, Error, Hit, Index, Key, KeyBuf, Params, Query, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
 use crate::input::batch::Record;
@@ -33,7 +33,7 @@ use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::settings::results::IndexOf;
 use crate::sketching::chunks::{Job, for_each_chunk};
-use crate::sketching::documents::DocumentScratch;
+use crate::sketching::documents::{DocumentScratch, Sketched};
 use crate::stored::corpus::{Corpus, Dropped};
 use crate::stored::groups::salted;
 use crate::work::numbers::bytes;
@@ -505,6 +505,9 @@ const COUNTED_BYTES: u64 = 250;
 /// Bytes of a document in an index of fingerprints for each bit of the radius, for an estimate: 28 were measured for 3
 /// bits, and 93 for 10.
 const WITHIN_BYTES: u64 = 10;
+/// The documents near a fingerprint, of which one is reported, that are listed when it is looked up together with others.
+/// If there are more, it is looked up alone.
+const HITS_OF_CODE: usize = 64;
 
 /// An index of a history that is queried.
 pub(crate) struct ComparedIndex {
@@ -596,27 +599,63 @@ impl ComparedIndex {
                 }
                 self.snapshot.resembling_set(set, threshold)
             }
-            NearCondition::Within(within) => {
-                let code = rest.code.filter(|_| self.snapshot.params().codes.is_some());
-                let Some(code) = code.or(sketch.fingerprint().map(Code::from)) else { return Ok(None) };
-                self.snapshot.within(code, within)
-            }
+            NearCondition::Within(within) => match sketch.fingerprint() {
+                Some(fingerprint) => self.snapshot.within(fingerprint, within),
+                None => return Ok(None),
+            },
         };
-        let hits = query.inside(self.is_inside.then_some(inside)).unmarked().run()?.hits;
-        let first = hits.into_iter().min_by(|a, b| a.key.cmp(&b.key));
-        Ok(first.and_then(|hit| {
-            let near = match (hit.resemblance, hit.distance) {
-                (Some(Resemblance::Exact { .. }), _) if is_wordless => {
-                    Score::Resemblance { intersection: 0, union: 0 }
+        Ok(first_by_key(self.unmarked(query, inside)?, is_wordless))
+    }
+
+    /// Returns the unmarked documents that the query finds, inside this value if the run compares inside a field.
+    fn unmarked(&self, query: Query, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
+        Ok(query.inside(self.is_inside.then_some(inside)).unmarked().run()?.hits)
+    }
+
+    /// Returns the radius if the index stores [codes](Params::codes).
+    fn radius_of_codes(&self) -> Option<u32> {
+        match self.condition {
+            NearCondition::Within(within) if self.snapshot.params().codes.is_some() => Some(within),
+            _ => None,
+        }
+    }
+
+    /// Looks up the fingerprints of documents together in the histories that store codes. Passes the number of each
+    /// document that is near one of a history, and of this history the near document with the smallest key.
+    pub(crate) fn near_codes(
+        histories: &[Self],
+        documents: &[Sketched],
+        mut near: impl FnMut(usize, Dropped),
+    ) -> twindex::Result<()> {
+        for history in histories {
+            let Some(within) = history.radius_of_codes() else { continue };
+            let params = history.snapshot.params();
+            // A document with a fingerprint of another width is refused later.
+            let bits = params.codes.map(|codes| codes.bits.into());
+            let of = |(number, one): (usize, &Sketched)| Some((number, one.code?));
+            let (numbers, codes): (Vec<usize>, Vec<Code>) = documents
+                .iter()
+                .enumerate()
+                .filter_map(of)
+                .filter(|(_, code)| Some(code.bits()) == bits)
+                .unzip();
+            let answers = history.snapshot.codes_within(&codes, within, HITS_OF_CODE)?;
+            for ((number, code), answers) in numbers.into_iter().zip(codes).zip(answers) {
+                if answers.hits.is_empty() {
+                    continue;
                 }
-                (Some(Resemblance::Exact { intersection, union }), _) => {
-                    Score::Resemblance { intersection: intersection as u32, union: union as u32 }
+                let hits = if answers.has_more || params.marks || history.is_inside {
+                    let inside = &documents[number].attached.deciding().inside;
+                    history.unmarked(history.snapshot.within(code, within), inside)?
+                } else {
+                    answers.hits
+                };
+                if let Some(first) = first_by_key(hits, false) {
+                    near(number, first);
                 }
-                (_, Some(distance)) => Score::Distance(distance),
-                _ => return None, // sets give exact values
-            };
-            Some(Dropped { near, other: hit.key })
-        }))
+            }
+        }
+        Ok(())
     }
 
     /// Returns the kind of the scores of removed documents.
@@ -627,17 +666,16 @@ impl ComparedIndex {
         }
     }
 
-    /// Returns the near document of the histories with the smallest key, if a document is near.
+    /// Returns the near document with the smallest key in the histories that do not store codes, if a document is near.
     pub(crate) fn near_any(
         histories: &[Self],
         sketch: &Sketch,
         rest: &mut DocumentScratch<'_>,
     ) -> twindex::Result<Option<Dropped>> {
         let mut first: Option<Dropped> = None;
-        for history in histories {
-            let near = history.near(sketch, rest)?;
-            if near.as_ref().is_some_and(|near| first.as_ref().is_none_or(|first| near.other < first.other)) {
-                first = near;
+        for history in histories.iter().filter(|history| history.radius_of_codes().is_none()) {
+            if let Some(near) = history.near(sketch, rest)? {
+                near.replace_greater(&mut first);
             }
         }
         Ok(first)
@@ -666,6 +704,22 @@ impl ComparedIndex {
         }
         Ok(first.map(|other| Dropped { near: Score::Distance(0), other }))
     }
+}
+
+/// Returns the hit with the smallest key. If the document `is_wordless`, its resemblance counts no shingles.
+fn first_by_key(hits: Vec<Hit>, is_wordless: bool) -> Option<Dropped> {
+    let hit = hits.into_iter().min_by(|a, b| a.key.cmp(&b.key))?;
+    let near = match (hit.resemblance, hit.distance) {
+        (Some(Resemblance::Exact { .. }), _) if is_wordless => {
+            Score::Resemblance { intersection: 0, union: 0 }
+        }
+        (Some(Resemblance::Exact { intersection, union }), _) => {
+            Score::Resemblance { intersection: intersection as u32, union: union as u32 }
+        }
+        (_, Some(distance)) => Score::Distance(distance),
+        _ => return None, // sets give exact values
+    };
+    Some(Dropped { near, other: hit.key })
 }
 
 /// Returns an error unless the index at `path`, which was made with the parameters `made`, stores sets of the shingles of

@@ -58,8 +58,6 @@ pub struct DocumentScratch<'r> {
     pub inside: &'r [u8],
     /// Whether the document is a copy of an earlier one and was therefore not sketched.
     pub is_copy: bool,
-    /// The fingerprint, if the document is one.
-    pub code: Option<Code>,
 }
 
 impl DocumentScratch<'_> {
@@ -156,7 +154,7 @@ impl<'s> Sketching<'s> {
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
         let Self { scratch, delta_scratch, sorting, set, .. } = self;
         let shingles = scratch.elements();
-        DocumentScratch { shingles, delta_scratch, sorting, set, words, inside, is_copy: false, code: None }
+        DocumentScratch { shingles, delta_scratch, sorting, set, words, inside, is_copy: false }
     }
 }
 
@@ -440,11 +438,13 @@ pub fn for_each_looked_up<L: Send>(
 ) -> anyhow::Result<()> {
     let mut each = each;
     let each = |one: &Sketched, found, words: &[u64]| each(one, found, words).map(|()| true);
+    let look = (look, |_: &[Sketched], _: &mut [L]| Ok(()));
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each).map(drop)
 }
 
 /// Like [`for_each_looked_up`], with a cache. Lookup results and words are read from the cache if it contains them.
-/// Otherwise they are computed and stored in it. `each` returns whether a resumed run needs the words of the document.
+/// Otherwise they are computed and stored in it. `look_together` may change the results of the documents of a chunk, also
+/// those from the cache; its changes are not stored. `each` returns whether a resumed run needs the words of the document.
 /// Returns the keys of the documents.
 ///
 /// # Errors
@@ -456,7 +456,10 @@ pub(crate) fn for_each_remembered<L: Send>(
     wanted: &SketchOptions,
     progress: &dyn Progress,
     remembered: Option<&ChunkCache<'_, L>>,
-    look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
+    (look, look_together): (
+        impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
+        impl Fn(&[Sketched], &mut [L]) -> anyhow::Result<()> + Sync,
+    ),
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<SeenKeys> {
     let (mut keys, mut width) = (seen_keys(documents, wanted, progress)?, wanted.bits);
@@ -508,7 +511,7 @@ pub(crate) fn for_each_remembered<L: Send>(
                 sketching.shingles(shingles);
             }
             let rest = sketching.rest(shingles, &one.attached.deciding().inside);
-            let looked = look(&one.sketch, DocumentScratch { is_copy, code: one.code, ..rest })?;
+            let looked = look(&one.sketch, DocumentScratch { is_copy, ..rest })?;
             if let (Some(((minima, is_short), put, ..)), Some(kept)) = (how, memory.kept()) {
                 if is_short {
                     one.sketch.shorten(minima);
@@ -525,6 +528,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     let read = (documents, chunk_bytes(sketcher), wanted.together.max(1));
     let dictionary = wanted.lines.as_ref().map(SharedLines::dictionary);
     let end = |sketching: &mut Sketching<'_>, chunked: &mut Chunked<L>| {
+        look_together(&chunked.all[..chunked.found.len()], &mut chunked.found)?;
         chunked.pack(&mut sketching.packing, dictionary.as_ref())
     };
     for_each_handed_chunk(read, progress, (&job, end), hand, |mut chunked, documents, part| {

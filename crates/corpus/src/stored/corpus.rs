@@ -38,6 +38,13 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
+    /// Takes the place of `first` if that is `None` or has a greater key.
+    pub(crate) fn replace_greater(self, first: &mut Option<Self>) {
+        if first.as_ref().is_none_or(|first| self.other < first.other) {
+            *first = Some(self);
+        }
+    }
+
     /// Writes table columns: the key of the near document in the index, and the score.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;

@@ -27,7 +27,7 @@ use crate::sketching::documents::{
     DocumentScratch, SketchOptions, Sketched as SketchedDocument, elements_max, for_each_remembered,
 };
 use crate::stored::codes::GroupCodes;
-use crate::stored::corpus::Corpus;
+use crate::stored::corpus::{Corpus, Dropped};
 use crate::stored::groups::{Anchors, NewSet, SetHeader, shingles_inside};
 use crate::stored::sketches::{Sketched, Sketches};
 use crate::work::observer::Observer;
@@ -217,7 +217,7 @@ fn read_history(
             &wanted,
             &*progress,
             cache.as_ref(),
-            look,
+            (look, |_: &[SketchedDocument], _: &mut [_]| Ok(())),
             |one, (_, header), words| {
                 if !history.has(&one.key, &mut found)? {
                     return Ok(false);
@@ -275,6 +275,12 @@ fn read_documents(
         let header = header.map(|leaders| encode(leaders, sketch, rest));
         Ok((near, header))
     };
+    // Not part of `look`, so not in the journal: a resumed run looks fingerprints up again.
+    let look_together = |documents: &[SketchedDocument],
+                         found: &mut [(Option<Dropped>, Option<SetHeader>)]| {
+        let near = |number: usize, near: Dropped| near.replace_greater(&mut found[number].0);
+        Ok(ComparedIndex::near_codes(against, documents, near)?)
+    };
     let corpus = &RefCell::new(corpus);
     let open = |journal| JournaledChunks::open(journal, "reading", corpus, job.holds_sets());
     let taking = |journal| words_taker(journal, elements_max(job.resources.memory));
@@ -287,7 +293,7 @@ fn read_documents(
         &wanted,
         &*progress,
         cache.as_ref(),
-        look,
+        (look, look_together),
         |one, (near, header), words| {
             let mut corpus = corpus.borrow_mut();
             if job.scope.repeated_keys == RepeatedKeys::Error
