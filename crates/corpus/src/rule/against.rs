@@ -505,8 +505,8 @@ const COUNTED_BYTES: u64 = 250;
 /// Bytes of a document in an index of fingerprints for each bit of the radius, for an estimate: 28 were measured for 3
 /// bits, and 93 for 10.
 const WITHIN_BYTES: u64 = 10;
-/// The documents near a fingerprint, of which one is reported, that are listed when it is looked up together with others.
-/// If there are more, it is looked up alone.
+/// Number of near documents that are listed for a fingerprint when many are looked up together. If there are more, the
+/// fingerprint is looked up alone, to find the document with the smallest key.
 const HITS_OF_CODE: usize = 64;
 
 /// An index of a history that is queried.
