@@ -19,9 +19,7 @@ use crate::occurrences::set_apart;
 use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::simhash::of_word;
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
-use crate::{
-    Buffers, Code, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted,
-};
+use crate::{Buffers, Code, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
 /// Computes the [`Sketch`]es of texts, all with the same parameters. It is cheap to clone, and threads can share it.
 ///

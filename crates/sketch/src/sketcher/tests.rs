@@ -1,6 +1,7 @@
 //! Tests sketches of texts, sets and vectors, and the checks of parameters.
 
 use super::*;
+use crate::Fingerprint;
 use crate::hash::mix;
 use crate::params::{Family, MinhashParams, Shingling};
 
