@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow};
 use rayon::prelude::*;
-use twindex::params::{Family, MinhashWeights, Tokens};
+use twindex::params::{Family, MinhashWeights, SIMHASH_BITS, Tokens};
 use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
 use twindex::sys::MemoryBudget;
 use twindex::{Error, Fingerprint, Key};
@@ -58,7 +58,7 @@ pub struct DocumentScratch<'r> {
     pub inside: &'r [u8],
     /// Whether the document is a copy of an earlier one and was therefore not sketched.
     pub is_copy: bool,
-    /// The fingerprint, if the document is one.
+    /// The fingerprint, if the document is one, or its simhash of more than 64 bits.
     pub code: Option<Code>,
 }
 
@@ -111,6 +111,9 @@ impl<'s> Sketching<'s> {
             // An index of fingerprints of any width has no sketches.
             Content::Fingerprint(_) if sketcher.params().simhash.is_none() => {
                 Ok(sketcher.sketch_features(&[], scratch, sketch)?)
+            }
+            Content::Fingerprint(fingerprint) if sketcher.params().simhash_bits > SIMHASH_BITS => {
+                Ok(sketcher.sketch_fingerprint(fingerprint, scratch, sketch)?)
             }
             Content::Fingerprint(fingerprint) => {
                 // A longer fingerprint is compared itself; its sketch only shows that there is one.
@@ -217,7 +220,7 @@ pub struct Sketched {
     pub(crate) part: u32,
     /// The sketch of the document.
     pub sketch: Sketch,
-    /// The fingerprint, if the document is one.
+    /// The fingerprint, if the document is one, or its simhash of more than 64 bits.
     pub code: Option<Code>,
     /// The line of the document and the hash of its content, if requested.
     pub whole: WholeDocument,
@@ -497,6 +500,9 @@ pub(crate) fn for_each_remembered<L: Send>(
                     take(bytes)
                 })?,
             };
+            if one.code.is_none() && sketcher.params().simhash_bits > SIMHASH_BITS {
+                one.code = one.sketch.code();
+            }
             if let (Some((_, _, _, take_words)), Some(mut recalled)) = (how, recalled) {
                 memory.recall_words(|bytes| take_words(bytes, &mut recalled, shingles))?;
                 found.push(recalled);
