@@ -66,7 +66,7 @@ pub struct CodeParams {
 }
 
 impl CodeParams {
-    /// Returns whether a stored fingerprint stands for a document without tokens, which is near no other.
+    /// Returns whether a stored fingerprint is that of a document without tokens, which is near no other.
     pub(crate) fn is_of_no_tokens(&self, code: &Code) -> bool {
         self.votes.is_some() && code.is_zero()
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use twindex::design::{CodecChoice, DesignChoice};
 use twindex::params::{Near, SimhashWeights};
 use twindex::sketch::{Buffers, CODE_WIDTHS};
 use twindex::{
@@ -353,6 +354,45 @@ fn simhash_of(sketcher: &Sketcher, text: &str, bits: usize, distinct: bool) -> O
     (!hashes.is_empty()).then(|| Code::of_words(&words).unwrap())
 }
 
+/// Checks that each document of a group is near its leader, and what `admit` says about more texts.
+fn check_groups_and_admits(
+    index: &Index,
+    model: &BTreeMap<u64, String>,
+    asked: &[String],
+    of: &dyn Fn(&str) -> Option<Code>,
+    within: u16,
+) {
+    let (sketcher, scratch) = (index.sketcher().unwrap(), tempfile::tempdir().unwrap());
+    let groups = index.snapshot().groups(&Resources::in_dir(scratch.path())).unwrap();
+    groups
+        .for_each(1, |key, leader, _| {
+            let [key, leader] = [key, leader].map(|key| key.to_buf().as_u64().unwrap());
+            match (of(&model[&key]), of(&model[&leader])) {
+                (Some(a), Some(b)) => assert!(a.distance(&b) <= within.into()),
+                _ => assert_eq!(key, leader),
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut writer = index.writer().unwrap();
+    let (mut new, mut duplicates) = (model.clone(), 0);
+    for (key, text) in (1000..).zip(asked) {
+        let expected = of(text).and_then(|code| {
+            let near = new.iter().filter_map(|(&key, other)| Some((code.distance(&of(other)?), key)));
+            near.min().filter(|&(distance, _)| distance <= within.into())
+        });
+        match (writer.admit(key, &sketcher.sketch(text).unwrap()).unwrap(), expected) {
+            (Admitted::New, None) => _ = new.insert(key, text.clone()),
+            (Admitted::Duplicate(hit), Some((distance, of))) => {
+                assert_eq!((hit.distance, hit.key.as_u64()), (Some(distance), Some(of)));
+                duplicates += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(duplicates > 9, "{duplicates}");
+}
+
 #[test]
 fn index_of_long_simhashes_answers_as_a_comparison_of_all_texts() {
     for (seed, (bits, distinct)) in (0..).zip([(128, false), (256, true), (512, false)]) {
@@ -436,34 +476,7 @@ fn index_of_long_simhashes_answers_as_a_comparison_of_all_texts() {
         let index = Index::open(dir.path().join("x")).unwrap();
         check(&index);
         assert_eq!(twindex::verify(&RealVfs, &dir.path().join("x"), |_| ()).problems.len(), 0);
-        let groups = index.snapshot().groups(&Resources::in_dir(dir.path())).unwrap();
-        groups
-            .for_each(1, |key, leader, _| {
-                let [key, leader] = [key, leader].map(|key| key.to_buf().as_u64().unwrap());
-                match (of(&model[&key]), of(&model[&leader])) {
-                    (Some(a), Some(b)) => assert!(a.distance(&b) <= within.into()),
-                    _ => assert_eq!(key, leader),
-                }
-                Ok(())
-            })
-            .unwrap();
-        let mut writer = index.writer_with(options()).unwrap();
-        let (mut new, mut duplicates) = (model.clone(), 0);
-        for (key, text) in (1000..).zip(&asked) {
-            let expected = of(text).and_then(|code| {
-                let near = new.iter().filter_map(|(&key, other)| Some((code.distance(&of(other)?), key)));
-                near.min().filter(|&(distance, _)| distance <= within.into())
-            });
-            match (writer.admit(key, &sketcher.sketch(text).unwrap()).unwrap(), expected) {
-                (Admitted::New, None) => _ = new.insert(key, text.clone()),
-                (Admitted::Duplicate(hit), Some((distance, of))) => {
-                    assert_eq!((hit.distance, hit.key.as_u64()), (Some(distance), Some(of)));
-                    duplicates += 1;
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-        assert!(duplicates > 9, "{duplicates}");
+        check_groups_and_admits(&index, &model, &asked, &of, within);
     }
 }
 
@@ -500,7 +513,10 @@ fn parameters_of_long_simhashes_are_stored_and_what_does_not_fit_is_refused() {
         (builder().simhash_bits(256).bottom(2), "bottom with"),
         (builder().simhash_bits(256).codes(256, 3), "simhash-bits with codes"),
         (builder().simhash_bits(100), "codes is 100, allowed are"),
-        (builder().simhash_bits(256).tables(Default::default(), Default::default()), "tables with a simhash"),
+        (
+            builder().simhash_bits(256).tables(DesignChoice::default(), CodecChoice::default()),
+            "tables with a simhash",
+        ),
         (builder().simhash_bits(128).near(Near::within(129)), "near-within is 129"),
         (builder().simhash_bits(128).near(Near::resembling(0.8).unwrap()), "no MinHash"),
         (Params::builder().simhash_bits(128), "simhash-bits without simhash"),

@@ -289,14 +289,7 @@ impl<P: Pick> ParamArgs<P> {
             }
         };
         let near = self.given_near()?;
-        if simhash_bits.are_long() && raw {
-            let why = "--simhash-bits is for the simhashes of texts, and fingerprints are taken as they are: leave it out";
-            return Err(Usage::new(why).into());
-        }
-        if simhash_bits.are_long() && (!wanted(Method::Simhash) || near.within.is_none()) {
-            let why = "--simhash-bits goes with --method simhash and --near within:K, the distance of near documents";
-            return Err(Usage::new(why).into());
-        }
+        self.check_simhash_bits((raw, wanted(Method::Simhash)), near)?;
         if near.within.is_some() && !wanted(Method::Simhash) {
             return Err(Usage::new("--near within:K goes with --method simhash").into());
         }
@@ -339,19 +332,7 @@ impl<P: Pick> ParamArgs<P> {
             return codes(builder, bits, near.within);
         }
         if wanted(Method::Simhash) {
-            let weights = match (table, self.simhash_weights) {
-                (Some(table), _) => table.weights(),
-                (None, Some(OccurrenceWeights::Distinct)) => SimhashWeights::Distinct,
-                (None, _) => SimhashWeights::Occurrences,
-            };
-            if simhash_bits.are_long() {
-                builder = builder.simhash_weighted(0, weights).simhash_bits(simhash_bits.bits());
-            } else {
-                builder = builder.simhash_weighted(near.within.unwrap_or(3) as u8, weights); // checked above
-            }
-            if self.design.is_some() || self.codec.is_some() || !simhash_bits.are_long() {
-                builder = builder.tables(self.design.unwrap_or_default(), self.codec.unwrap_or_default());
-            }
+            builder = self.with_simhash(builder, near.within, table);
         }
         if wanted(Method::Minhash) {
             builder = builder.minhash(bands.unwrap_or(20), rows.unwrap_or(6));
@@ -390,6 +371,44 @@ impl<P: Pick> ParamArgs<P> {
             Some(near) => build(builder.near(near))?,
             None => params,
         })
+    }
+
+    /// Returns an error for simhashes of more than 64 bits without simhash or a distance, or of no texts.
+    fn check_simhash_bits(&self, (raw, wanted): (bool, bool), near: GivenNear) -> Result<(), Usage> {
+        let why = match self.rule.simhash_bits.are_long() {
+            true if raw => {
+                "--simhash-bits is for the simhashes of texts, and fingerprints are taken as they are: leave it out"
+            }
+            true if !wanted || near.within.is_none() => {
+                "--simhash-bits goes with --method simhash and --near within:K, the distance of near documents"
+            }
+            _ => return Ok(()),
+        };
+        Err(Usage::new(why))
+    }
+
+    /// Adds the simhash. `within` was checked.
+    fn with_simhash(
+        &self,
+        builder: ParamsBuilder,
+        within: Option<u16>,
+        table: Option<&IdfTable>,
+    ) -> ParamsBuilder {
+        let weights = match (table, self.simhash_weights) {
+            (Some(table), _) => table.weights(),
+            (None, Some(OccurrenceWeights::Distinct)) => SimhashWeights::Distinct,
+            (None, _) => SimhashWeights::Occurrences,
+        };
+        let bits = self.rule.simhash_bits;
+        let builder = if bits.are_long() {
+            builder.simhash_weighted(0, weights).simhash_bits(bits.bits())
+        } else {
+            builder.simhash_weighted(within.unwrap_or(3) as u8, weights)
+        };
+        match (self.design, self.codec) {
+            (None, None) if bits.are_long() => builder,
+            (design, codec) => builder.tables(design.unwrap_or_default(), codec.unwrap_or_default()),
+        }
     }
 
     /// Returns whether weights may be fractions, which sets cannot store.

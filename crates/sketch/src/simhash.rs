@@ -10,8 +10,8 @@
 //!
 //! A fingerprint of more bits ([`simhash_bits`](crate::SketchParams::simhash_bits)) has one such fingerprint per word: word
 //! 0, the highest, of the hashes h, and word i of `mix(h + i * 0x9e3779b97f4a7c15)`, the number i of `SplitMix64` from h, so
-//! that the votes on different words are independent. If all bits are 0, the lowest is set, because a code of zeros
-//! [stands](crate::Code) for a document without tokens in files.
+//! that the votes on different words are independent. If all bits are 0, the lowest is set, because files
+//! store a code of zeros for a document without tokens.
 //!
 //! Unweighted votes are counted in bit-sliced form: a *plane* holds one binary digit of all 64 counters. Adding
 //! a hash ripples a carry through the planes. A tree of full adders (Harley and Seal's bit count, in Warren, *Hacker's

@@ -1,6 +1,7 @@
 //! Fingerprints of 64 to 512 bits, in every notation and file format: the pairs of `pairs` and the kept rows of `dedup`
 //! must equal brute force at any radius.
 
+use std::fmt::Write;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -432,7 +433,7 @@ fn dedup_against_an_index_of_each_width_equals_kept_rows_and_brute_force() {
     }
 }
 
-/// Returns texts of which many differ little from an earlier one, and some have no words.
+/// Returns texts. Many differ little from an earlier one, and some have no words.
 fn texts(count: usize) -> Vec<Document> {
     let mut random = Random(5);
     let mut all: Vec<String> = Vec::new();
@@ -487,7 +488,7 @@ fn long_simhashes_of_texts_find_what_a_comparison_of_all_finds() {
             let mut lines = String::new();
             for (at, (key, _)) in documents.iter().enumerate().skip(100) {
                 for (distance, other) in near(at, radius) {
-                    lines += &format!("{key}\t{other}\t{distance}\t-\n");
+                    writeln!(lines, "{key}\t{other}\t{distance}\t-").unwrap();
                     hits += 1;
                 }
             }

@@ -496,13 +496,10 @@ pub(crate) fn for_each_remembered<L: Send>(
             let recalled = match how {
                 None => None,
                 Some(((minima, _), _, take, _)) => memory.recall(|bytes| {
-                    bytes.0 = sketcher.restore(minima, bytes.0, &mut one.sketch).ok()?;
+                    bytes.0 = one.restore(sketcher, minima, bytes.0)?;
                     take(bytes)
                 })?,
             };
-            if one.code.is_none() && sketcher.params().simhash_bits > SIMHASH_BITS {
-                one.code = one.sketch.code();
-            }
             if let (Some((_, _, _, take_words)), Some(mut recalled)) = (how, recalled) {
                 memory.recall_words(|bytes| take_words(bytes, &mut recalled, shingles))?;
                 found.push(recalled);
@@ -644,6 +641,19 @@ pub(crate) fn announce(
 }
 
 impl Sketched {
+    /// Decodes the sketch at the beginning of `bytes`, and returns the bytes after it; `None` if there is none.
+    fn restore<'b>(&mut self, sketcher: &Sketcher, minima: usize, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let rest = sketcher.restore(minima, bytes, &mut self.sketch).ok()?;
+        self.take_code();
+        Some(rest)
+    }
+
+    /// Takes a simhash of more than 64 bits from the sketch.
+    fn take_code(&mut self) {
+        let long = self.sketch.code().filter(|code| code.bits() > usize::from(SIMHASH_BITS));
+        self.code = self.code.or(long);
+    }
+
     fn at(place: Place) -> Self {
         Self {
             key: Vec::new(),
@@ -770,6 +780,7 @@ fn sketch_into(
             return Err(record.bad(why)); // a weight is out of range
         }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+        one.take_code();
         let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
         let sizes = [
             scratch.elements().len() as u64,
