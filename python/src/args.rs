@@ -60,6 +60,7 @@ arguments! {
     bottom: u16 = 0, u16::MAX;
     modulus: u32 = 0, u32::MAX;
     codes: u16 = 1, u16::MAX;
+    simhash_bits: u16 = 1, u16::MAX;
     near_within: u16 = 0, u16::MAX;
     within: u16 = 0, 512;
     limit: usize = 0, usize::MAX;

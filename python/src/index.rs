@@ -20,7 +20,7 @@ use crate::error::{Failure, Result};
 use crate::hit::{Admitted, Hit};
 use crate::lookup::{NearOptions, ONE};
 use crate::pairs::{self, PairCondition};
-use crate::params::Params;
+use crate::params::{Params, given_codes};
 use crate::process::{on_all_cores, writer_options};
 use crate::sketch::{Sketch, Sketcher, one_sketch};
 use crate::stream::Batches;
@@ -110,8 +110,8 @@ impl Index {
 
     /// Returns the given fingerprint if the index keeps codes; otherwise the sketch, or the sketch of the given text.
     fn content_of(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> Result<Content> {
-        Ok(match self.params.codes {
-            Some(codes) => Content::Code(one_code(document, codes.bits)?),
+        Ok(match given_codes(&self.params) {
+            Some(bits) => Content::Code(one_code(document, bits)?),
             None => Content::Sketch(self.sketch_of(py, document)?),
         })
     }
@@ -127,7 +127,8 @@ impl Index {
 
     /// Creates a column of documents.
     fn column_of(&self, name: &'static str, values: &Bound<'_, PyAny>) -> Result<Column> {
-        if self.params.codes.is_some() { Column::of_codes(name, values) } else { Column::of(name, values) }
+        let are_given = given_codes(&self.params).is_some();
+        if are_given { Column::of_codes(name, values) } else { Column::of(name, values) }
     }
 
     fn find_pairs(
@@ -377,11 +378,12 @@ impl Index {
         let (keys, documents) = (Column::of("keys", keys)?, self.column_of("texts", texts)?);
         keys.check_len(&documents)?;
         let kind = self.params.key;
-        let sketcher = if self.params.codes.is_none() { Some(self.sketcher()?) } else { None };
+        let given = given_codes(&self.params);
+        let sketcher = if given.is_none() { Some(self.sketcher()?) } else { None };
         watched(py, progress, |watched| {
             self.write(|writing| {
-                writing.put_all(keys.len(), watched, |writing| match (self.params.codes, sketcher) {
-                    (Some(codes), _) => writing.put_codes(codes.bits, kind, (&keys, &documents), watched),
+                writing.put_all(keys.len(), watched, |writing| match (given, sketcher) {
+                    (Some(bits), _) => writing.put_codes(bits, kind, (&keys, &documents), watched),
                     (None, Some(sketcher)) => {
                         writing.put_in_turn(sketcher, kind, (&keys, &documents), watched)
                     }
@@ -637,8 +639,8 @@ impl Index {
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let snapshot = self.inner.snapshot();
-        if let Some(codes) = self.params.codes {
-            let found = watched(py, None, |watched| near.of_codes(&snapshot, codes.bits, &texts, watched))?;
+        if let Some(bits) = given_codes(&self.params) {
+            let found = watched(py, None, |watched| near.of_codes(&snapshot, bits, &texts, watched))?;
             return Ok(found.into_iter().map(|hits| hits.into_iter().map(Hit::from).collect()).collect());
         }
         let sketcher = self.sketcher()?;
@@ -672,10 +674,9 @@ impl Index {
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let snapshot = self.snapshot(segment)?;
-        if let Some(codes) = self.params.codes {
-            let find = |watched: &SharedProgress| {
-                near.columns_of_codes(&snapshot, codes.bits, (&keys, &texts), watched)
-            };
+        if let Some(bits) = given_codes(&self.params) {
+            let find =
+                |watched: &SharedProgress| near.columns_of_codes(&snapshot, bits, (&keys, &texts), watched);
             return watched(py, None, find);
         }
         let sketcher = self.sketcher()?;

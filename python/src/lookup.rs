@@ -6,7 +6,7 @@ use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::params::KeyKind;
-use twindex::{Code, Fingerprint, Resemblance, Snapshot};
+use twindex::{Code, Resemblance, Snapshot};
 use twindex_join::{ContainmentHit, ContainmentQueries, SharedProgress};
 
 use crate::args;
@@ -187,9 +187,9 @@ impl NearOptions {
     fn hits(&self, snapshot: &Snapshot, sketch: &twindex::Sketch) -> Result<Vec<twindex::Hit>> {
         let query = match (self.within, self.resembling) {
             (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
-            (Some(within), None) => match sketch.fingerprint() {
-                Some(Fingerprint(fingerprint)) => snapshot.within(Fingerprint(fingerprint), within),
-                None if snapshot.params().simhash.is_none() => {
+            (Some(within), None) => match sketch.code() {
+                Some(code) => snapshot.within(code, within),
+                None if snapshot.params().sketch().simhash.is_none() => {
                     return Err(Failure::invalid("this index keeps no fingerprints: ask by resembling"));
                 }
                 None => return Ok(Vec::new()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use twindex::params::{Family, MinhashWeights, Near, SimhashWeights, Threshold, WeightUnit};
+use twindex::params::{Family, MinhashWeights, Near, SIMHASH_BITS, SimhashWeights, Threshold, WeightUnit};
 
 use crate::args;
 use crate::cut::shingling;
@@ -21,6 +21,8 @@ use crate::idf::IdfTable;
 /// normal_form: "none" or "nfkc".
 /// fold: characters that are ignored, "marks", "invisible" or "invisible+marks".
 /// simhash: the Hamming radius that the index is optimized for; None for no fingerprints.
+/// simhash_bits: number of bits of a simhash: 64, 128, 192, 256, 384 or 512. With more than 64, the index keeps neither
+///     tables nor minima; give near_within. Queries compare all simhashes.
 /// minhash: the numbers of bands and rows; None for no minima.
 /// feature_bits: number of bits kept of each feature; 8 for features of one byte.
 /// threshold: smallest resemblance of near documents, by default 0.8 with minhash.
@@ -74,8 +76,7 @@ impl Params {
     }
 
     pub(crate) fn sketcher(&self) -> Result<twindex::Sketcher> {
-        if let Some(codes) = self.inner.codes {
-            let bits = codes.bits;
+        if let Some(bits) = given_codes(&self.inner) {
             return Err(Failure::invalid(format!(
                 "this index keeps fingerprints of {bits} bits, and no sketches"
             )));
@@ -92,7 +93,7 @@ impl Params {
     #[new]
     #[pyo3(signature = (*, words=None, simhash=Some(SIMHASH), minhash=Some(MINHASH), seed=0, keys="bytes",
         weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
-        threshold=None, near_within=None, codes=None, sets=false, marks=false, priorities=false, minhash_weights="distinct",
+        threshold=None, near_within=None, codes=None, simhash_bits=SIMHASH_BITS, sets=false, marks=false, priorities=false, minhash_weights="distinct",
         weight_unit=None, family=None, idf=None, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
@@ -109,6 +110,7 @@ impl Params {
         threshold: Option<f64>,
         #[pyo3(from_py_with = args::optional::near_within)] near_within: Option<u16>,
         #[pyo3(from_py_with = args::optional::codes)] codes: Option<u16>,
+        #[pyo3(from_py_with = args::simhash_bits)] simhash_bits: u16,
         sets: bool,
         marks: bool,
         priorities: bool,
@@ -164,11 +166,19 @@ impl Params {
                 .ok_or_else(|| Failure::invalid("codes: give near_within, the distance of near documents"))?;
             builder = builder.codes(bits, near);
         }
+        let is_long = simhash_bits != SIMHASH_BITS;
+        if is_long && near_within.is_none() {
+            let why = "simhash_bits: give near_within, the distance of near documents";
+            return Err(Failure::invalid(why).into());
+        }
         // The defaults are not kept besides codes; other values are refused below.
         if let Some(within) = simhash.filter(|&within| codes.is_none() || within != SIMHASH) {
-            builder = builder.simhash_weighted(within, weights);
+            builder = builder.simhash_weighted(within, weights).simhash_bits(simhash_bits);
+        } else if is_long {
+            builder = builder.simhash_bits(simhash_bits); // refused below
         }
-        if let Some((bands, rows)) = minhash.filter(|&bands| codes.is_none() || bands != MINHASH) {
+        if let Some((bands, rows)) = minhash.filter(|&bands| codes.is_none() && !is_long || bands != MINHASH)
+        {
             builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
         }
         builder = match minhash_weights {
@@ -300,7 +310,7 @@ const MINHASH: (u16, u16) = (20, 6);
 /// The parameters that may be given without a version.
 const CUT: [&str; 3] = ["tokens", "normal-form", "fold"];
 /// The parameters that are arguments in the signature.
-const NAMED: [&str; 20] = [
+const NAMED: [&str; 21] = [
     "words",
     "simhash",
     "minhash",
@@ -314,6 +324,7 @@ const NAMED: [&str; 20] = [
     "threshold",
     "near_within",
     "codes",
+    "simhash_bits",
     "sets",
     "marks",
     "priorities",
@@ -322,6 +333,11 @@ const NAMED: [&str; 20] = [
     "family",
     "idf",
 ];
+
+/// Returns the number of bits of fingerprints that the caller computes; `None` if documents are sketched.
+pub(crate) fn given_codes(params: &twindex::Params) -> Option<u16> {
+    params.codes.filter(|codes| codes.votes.is_none()).map(|codes| codes.bits)
+}
 
 /// Returns the digest of the table that the weights need, or an error if it is missing.
 fn needed(name: &str, table: Option<&Arc<twindex::IdfTable>>) -> Result<u128> {

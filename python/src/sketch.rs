@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::Resemblance;
@@ -46,8 +46,10 @@ impl Sketch {
 
     /// The simhash; None if the parameters keep none, or the text has no words.
     #[getter]
-    fn fingerprint(&self) -> Option<u64> {
-        self.inner.fingerprint().map(|fingerprint| fingerprint.0)
+    fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(code) = self.inner.code() else { return Ok(None) };
+        let bytes = PyBytes::new(py, &code.to_bytes());
+        py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "big")).map(Some)
     }
 
     /// The minima of the shingle hashes, `rows` for each band; empty if the parameters keep none.
@@ -79,8 +81,8 @@ impl Sketch {
     fn distance(&self, other: &Self) -> Result<u32> {
         self.check(other)?;
         self.check_text(other, "distance")?;
-        match (self.inner.fingerprint(), other.inner.fingerprint()) {
-            (Some(mine), Some(theirs)) => Ok(mine.distance(theirs)),
+        match (self.inner.code(), other.inner.code()) {
+            (Some(mine), Some(theirs)) => Ok(mine.distance(&theirs)),
             _ => {
                 Err(Failure::invalid("a sketch without fingerprint has no distance; see Params(simhash=...)"))
             }
@@ -103,8 +105,7 @@ impl Sketch {
     }
 
     fn __repr__(&self) -> String {
-        let fingerprint =
-            self.inner.fingerprint().map_or_else(|| "none".into(), |print| format!("{:016x}", print.0));
+        let fingerprint = self.inner.code().map_or_else(|| "none".into(), |code| code.to_string());
         format!("<twindex.Sketch fingerprint={fingerprint} minima={}>", self.inner.signature().len())
     }
 }
@@ -285,6 +286,9 @@ fn rows(
     shards: u32,
     watched: &SharedProgress,
 ) -> Result<PyRecordBatch> {
+    if params.codes.is_some() {
+        return Err(Failure::invalid("rows hold simhashes of 64 bits: leave out simhash_bits"));
+    }
     let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
     let made = sketched(sketcher, texts, 0..texts.len(), watched, |_, sketch| {
         let mut packed = Vec::new();

@@ -1,6 +1,7 @@
 """Fingerprints of 64 to 512 bits, given as bytes, are found as by a comparison of all of them."""
 
 import pathlib
+import pickle
 import random
 
 import pytest
@@ -129,6 +130,77 @@ def test_columns_batches_and_segments_equal_a_comparison_of_all(path):
             is_second = is_first
         everything = pairs(codes, 40)
         assert some == [(names[a].encode(), names[b].encode(), far) for a, b, far in everything if is_first(a) and is_second(b)]
+
+
+def texts_near_each_other(count):
+    chance, texts = random.Random(3), []
+    for _ in range(count):
+        words = [f"w{chance.randrange(400)}" for _ in range(chance.randrange(8, 50))]
+        if texts and chance.randrange(3):
+            words = chance.choice(texts).split() or words
+            for _ in range(chance.randrange(4)):
+                words[chance.randrange(len(words))] = f"w{chance.randrange(400)}"
+        texts.append(" ".join(words) if chance.randrange(9) else "")
+    return texts
+
+
+@pytest.mark.parametrize("width", [128, 512])
+def test_long_simhashes_of_texts_equal_a_comparison_of_all(path, width):
+    texts, asked = texts_near_each_other(150), texts_near_each_other(190)[100:]
+    options = {"words": 2, "simhash_bits": width, "near_within": width // 6, "keys": "u64"}
+    sketcher = twindex.Sketcher(twindex.Params(**options))
+    short = twindex.Sketcher(twindex.Params(words=2, minhash=None))
+
+    def code(text):
+        code = sketcher.sketch(text).fingerprint
+        if code is None:
+            return None
+        assert code >> width - 64 == short.sketch(text).fingerprint
+        return code.to_bytes(width // 8, "big")
+
+    codes = {key: code(text) for key, text in enumerate(texts) if text}
+    a, b = sketcher.sketch(texts[0]), sketcher.sketch(texts[1])
+    assert a.distance(b) == (a.fingerprint ^ b.fingerprint).bit_count()
+    simhash = twindex.Simhash(words=2, simhash_bits=width, near_within=0)
+    assert simhash.fingerprints(texts[:2]) == [a.fingerprint, b.fingerprint]
+    assert pickle.loads(pickle.dumps(a)) == a
+    index = twindex.Index.create(path, **options)
+    for key, text in enumerate(texts[:20]):
+        index.put(key, text)
+    index.put(20, sketcher.sketch(texts[20]))
+    index.commit()
+    index.put_many(range(21, 150), texts[21:])
+    index.commit()
+    assert index.verify() == []
+    assert [index.get(key)["fingerprint"] for key in range(150)] == [codes.get(key) for key in range(150)]
+    for within in [None, 0, width // 4, width]:
+        radius = width // 6 if within is None else within
+        expected = [
+            sorted((distance(code(text), other), key) for key, other in codes.items() if distance(code(text), other) <= radius)
+            if text
+            else []
+            for text in asked
+        ]
+        assert [found(hits) for hits in index.near_many(asked, within=within)] == expected
+        assert [found(index.near(text, within=within)) for text in asked] == expected
+    radius = width // 6
+    expected = [(a, b, distance(codes[a], codes[b])) for a in codes for b in codes if a < b]
+    expected = [pair for pair in expected if pair[2] <= radius]
+    assert len(expected) > 9 and index.pairs() == expected
+    for refused in [
+        {"simhash_bits": 100, "near_within": 3},
+        {"simhash_bits": 256},
+        {"simhash_bits": 256, "near_within": 3, "minhash": (4, 4)},
+        {"simhash_bits": 256, "near_within": 3, "simhash": None},
+        {"simhash_bits": 256, "near_within": 3, "codes": 256},
+        {"simhash_bits": 256, "near_within": 3, "sets": True},
+    ]:
+        with pytest.raises(twindex.InvalidError):
+            twindex.Params(**refused)
+    with pytest.raises(twindex.InvalidError):
+        index.near("some words", resembling=0.8)
+    with pytest.raises(twindex.InvalidError):
+        sketcher.rows([1], ["some words"])
 
 
 def test_matrices_of_uint8_are_rows_of_bytes(path):

@@ -173,6 +173,7 @@ class Params:
         threshold: float | None = None,
         near_within: int | None = None,
         codes: int | None = None,
+        simhash_bits: int = 64,
         sets: bool = False,
         marks: bool = False,
         priorities: bool = False,
@@ -189,6 +190,8 @@ class Params:
         normal_form: "none" or "nfkc".
         fold: characters that are ignored, "marks", "invisible" or "invisible+marks".
         simhash: the Hamming radius that the index is optimized for; None for no fingerprints.
+        simhash_bits: number of bits of a simhash: 64, 128, 192, 256, 384 or 512. With more than 64, the index keeps
+            neither tables nor minima; give near_within. Queries compare all simhashes.
         minhash: the numbers of bands and rows; None for no minima.
         feature_bits: number of bits kept of each feature; 8 for features of one byte.
         threshold: smallest resemblance of near documents, by default 0.8 with minhash.

@@ -38,7 +38,7 @@ class MinHash:
 
 
 class Simhash:
-    """Computes the 64-bit simhash fingerprint of a text.
+    """Computes the simhash of a text, of 64 bits or of `simhash_bits`.
 
     >>> simhash = Simhash(words=2)
     >>> simhash.distance("a rose is a rose", "A rose is a rose!")

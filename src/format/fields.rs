@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`, `codes`. If sets
-//! are stored, each document has a set, which may be empty. If codes are stored, each document has one. A future tag will also get a feature bit of the format, so that
-//! a reader that does not know the tag refuses the file.
+//! are stored, each document has a set, which may be empty. If codes are stored, each document has one; with
+//! `codes-simhash`, a code of zeros is that of a document without tokens. A future tag will also get a feature bit of the
+//! format, so that a reader that does not know the tag refuses the file.
 //!
 //! ```text
 //! set      count 4
@@ -29,6 +30,7 @@
 use super::wire::{self, Fault};
 use crate::error::Error;
 use crate::params::{CodeParams, Params};
+use twindex_sketch::Code;
 
 /// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
@@ -285,7 +287,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the document's fingerprint, the highest bits first.
+    /// Returns the document's fingerprint, the highest bits first. In an index of simhashes, zeros are those of a document
+    /// without tokens, for which [`fingerprint`](Self::fingerprint) returns `None`.
     ///
     /// # Errors
     /// A [`Fault`] if the last field is no fingerprint of this width.
@@ -298,6 +301,15 @@ impl<'a> Fields<'a> {
             Some((head, code)) if *head == [CODE, length as u8, 0, 0, 0] => Ok(code),
             _ => Err(no_code(codes)),
         }
+    }
+
+    /// Returns the document's fingerprint; `None` for a document without tokens.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the last field is no fingerprint of this width.
+    pub fn fingerprint(self, codes: CodeParams) -> Result<Option<Code>, Fault> {
+        let code = Code::of_bytes(self.code(codes)?);
+        Ok(code.filter(|code| !codes.is_of_no_tokens(code)))
     }
 
     /// Returns the encoded set; `None` if the document has no set.

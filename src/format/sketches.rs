@@ -97,6 +97,7 @@ struct RecordShape {
     /// The bottom and the modular sample; `None` for a sample that is not stored.
     samples: [Option<SampleChoice>; 2],
     sets: bool,
+    codes: bool,
 }
 
 impl RecordShape {
@@ -111,6 +112,7 @@ impl RecordShape {
             last_bits: (bits % 8) as u32,
             samples: SampleChoice::of(params),
             sets: params.sets,
+            codes: params.codes.is_some(),
         }
     }
 
@@ -160,6 +162,9 @@ impl Encoded {
     /// Same as [`push`](Self::push), and [`Error::Invalid`] if the parameters require a set and `set` is empty, or if
     /// the parameters do not allow sets and `set` is not empty.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
+        if self.shape.codes {
+            return Err(Error::Invalid("a file of sketches has no codes; index the documents".into()));
+        }
         if self.shape.sets
             && let Err(fault) = set.check_kept((true, false, false), None)
             && !set.bytes().is_empty()

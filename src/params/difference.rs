@@ -80,6 +80,9 @@ impl Params {
             left_out.extend(["bands", "rows", "signature-bits", "feature-bits"]);
             left_out.extend(["minhash-weights", "minhash-idf", "minhash-unit"]);
         }
+        if self.codes.is_some() != other.codes.is_some() {
+            left_out.extend(["codes-simhash", "codes-idf"]);
+        }
         let (mine, theirs) = (self.fields(), other.fields());
         let mut names: Vec<&'static str> = mine.iter().map(|(name, _)| *name).collect();
         for (name, _) in &theirs {

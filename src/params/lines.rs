@@ -36,9 +36,7 @@ impl Params {
             modulus: lines.number("modulus")?,
             sets: lines.optional("sets", |value| (value == "kept").then_some(()))?.is_some(),
             suffixes: lines.optional("suffixes", |value| (value == "kept").then_some(()))?.is_some(),
-            codes: lines
-                .optional("codes", |bits| bits.parse().ok())?
-                .map(|bits| CodeParams { bits, near: 0 }),
+            codes: codes(&mut lines)?,
             marks: lines.optional("marks", |value| (value == "kept").then_some(()))?.is_some(),
             priorities: lines.optional("priorities", |value| (value == "kept").then_some(()))?.is_some(),
             values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
@@ -81,6 +79,11 @@ impl Params {
         }
         if let Some(codes) = self.codes {
             fields.push(("codes", codes.bits.to_string()));
+            if codes.votes.is_some() {
+                let [simhash, idf] = CODE_VOTES;
+                let names = [simhash, idf].into_iter();
+                fields.extend(names.zip(simhash_fields(codes.votes)).map(|(name, (_, value))| (name, value)));
+            }
         }
         if self.marks {
             fields.push(("marks", "kept".to_string()));
@@ -106,6 +109,17 @@ impl Params {
         }
         fields
     }
+}
+
+/// The names of the lines `simhash` and `idf` for the fingerprints of an index of codes.
+const CODE_VOTES: [&str; 2] = ["codes-simhash", "codes-idf"];
+
+/// Reads the lines about fingerprints without tables. Returns `None` if there are none.
+fn codes(lines: &mut Lines<'_>) -> Result<Option<CodeParams>> {
+    let Some(bits) = lines.optional("codes", |bits| bits.parse().ok())? else { return Ok(None) };
+    let [simhash, idf] = CODE_VOTES;
+    let votes = if lines.has(simhash) { lines.simhash_weights_named(simhash, idf)? } else { None };
+    Ok(Some(CodeParams { bits, near: 0, votes }))
 }
 
 /// Parses `none` as `None`, and any other text as a value.

@@ -28,12 +28,12 @@ pub use near::{Near, Threshold};
 pub use preset::{FeatureScheme, Preset};
 pub use twindex_sketch::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, Folding, HASH_BITS, KEY_BITS, MINIMA_MAX, MODULAR_MAX,
-    MinhashParams, MinhashWeights, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling,
-    SimhashWeights, SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
+    MinhashParams, MinhashWeights, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, SIMHASH_BITS, ShingleHash,
+    Shingling, SimhashWeights, SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
 };
 use twindex_sketch::params::{check_same_fields, in_range};
 pub use twindex_sketch::whole::WeightUnit;
-use twindex_sketch::{CODE_WIDTHS, Sketch};
+use twindex_sketch::{CODE_WIDTHS, Code, Sketch};
 
 /// Parameters of the 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ pub struct SimhashParams {
     pub near: Option<u16>,
 }
 
-/// Parameters of fingerprints that the caller computes, for which there are no tables.
+/// Parameters of fingerprints without tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CodeParams {
@@ -61,6 +61,15 @@ pub struct CodeParams {
     pub bits: u16,
     /// The Hamming distance up to which documents are near, 0 to `bits`.
     pub near: u16,
+    /// The weight of a shingle in a fingerprint that is the simhash of a text; `None` if the caller computes fingerprints.
+    pub votes: Option<SimhashWeights>,
+}
+
+impl CodeParams {
+    /// Returns whether a stored fingerprint is that of a document without tokens, which is near no other.
+    pub(crate) fn is_of_no_tokens(&self, code: &Code) -> bool {
+        self.votes.is_some() && code.is_zero()
+    }
 }
 
 /// The parameters of an index: which data it stores, and how the data is computed from text. Built by
@@ -125,6 +134,7 @@ impl Params {
                 threshold: Some(Threshold::USUAL),
             },
             width: None,
+            simhash_bits: None,
             family: None,
             minhash_weights: None,
             weight_unit: None,
@@ -184,7 +194,8 @@ impl Params {
     pub fn check_same_shingles(&self, given: &Params) -> Result<()> {
         let of_sketch =
             ["simhash", "idf", "within", "minhash", "bands", "rows", "signature-bits", "bottom", "modulus"];
-        self.check_same(given, &of_sketch)
+        let of_codes = ["codes", "codes-simhash", "codes-idf"];
+        self.check_same(given, &[&of_sketch[..], &of_codes].concat())
     }
 
     /// Returns an error if fingerprints made with `given` would differ from those of these parameters. Minima and
@@ -240,9 +251,10 @@ impl Params {
     /// usual, nothing else is compared.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] names the first parameter that differs; [`Error::Invalid`] if the index stores codes.
+    /// [`Error::ParamsMismatch`] names the first parameter that differs; [`Error::Invalid`] if the index stores codes that the
+    /// caller computes.
     pub fn check_sketch(&self, digest: u128, sketch: &Sketch) -> Result<()> {
-        if let Some(CodeParams { bits, .. }) = self.codes {
+        if let Some(CodeParams { bits, votes: None, .. }) = self.codes {
             return Err(Error::Invalid(format!(
                 "this index keeps fingerprints of {bits} bits, and no sketches of texts: give a Code"
             )));
@@ -258,6 +270,9 @@ impl Params {
     pub fn sketch(&self) -> SketchParams {
         let mut params = SketchParams::new(self.shingling.clone());
         params.simhash = self.simhash.map(|simhash| simhash.weights);
+        if let Some(CodeParams { bits, votes: Some(weights), .. }) = self.codes {
+            (params.simhash, params.simhash_bits) = (Some(weights), bits);
+        }
         params.minhash = self.minhash;
         params.bottom = self.bottom;
         params.modulus = self.modulus;
@@ -307,8 +322,17 @@ impl Params {
             let found = codes.bits;
             return Err(Error::Invalid(format!("parameters: codes is {found}, allowed are {CODE_WIDTHS:?}")));
         }
-        if self.sketch() == SketchParams::new(self.shingling.clone()) {
-            return Ok(());
+        let others = Self { codes: None, ..self.clone() };
+        match codes.votes {
+            _ if self.simhash.is_some() => {}
+            Some(_) if codes.bits == SIMHASH_BITS => {
+                return Err(Error::Invalid(
+                    "parameters: codes-simhash of 64 bits; a simhash of 64 bits has tables: keep simhash alone".into(),
+                ));
+            }
+            Some(_) => return Ok(self.sketch().check()?),
+            None if others.sketch() == SketchParams::new(self.shingling.clone()) => return Ok(()),
+            None => {}
         }
         Err(Error::Invalid(
             "parameters: codes, which the caller computes, with sketches of texts; keep one of them".into(),
@@ -349,6 +373,7 @@ impl From<&Params> for SketchParams {
 pub struct ParamsBuilder {
     params: Params,
     width: Option<u8>,
+    simhash_bits: Option<u16>,
     family: Option<Family>,
     minhash_weights: Option<MinhashWeights>,
     weight_unit: Option<WeightUnit>,
@@ -418,7 +443,30 @@ impl ParamsBuilder {
     /// # Ok::<(), twindex::Error>(())
     /// ```
     pub fn codes(mut self, bits: u16, near: u16) -> Self {
-        self.params.codes = Some(CodeParams { bits, near });
+        self.params.codes = Some(CodeParams { bits, near, votes: None });
+        self
+    }
+
+    /// Stores fingerprints of `bits` bits (128, 192, 256, 384 or 512; 64 by default), which the index compares without
+    /// tables, like [`codes`](Self::codes). Requires [`simhash`](Self::simhash), whose radius may be up to 255; that of
+    /// [`near`](Self::near) may be up to `bits`. `MinHash`, samples and sets are refused.
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(2).simhash(60).simhash_bits(256).build()?;
+    /// let index = Index::create(dir.path().join("x"), params)?;
+    /// let sketcher = index.sketcher()?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", &sketcher.sketch("one two three four five six seven eight nine ten eleven twelve")?)?;
+    /// writer.commit()?;
+    /// let asked = sketcher.sketch("one two three four five six seven eight nine ten eleven thirteen")?;
+    /// assert_eq!(index.snapshot().near(&asked).run()?.hits.len(), 1);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn simhash_bits(mut self, bits: u16) -> Self {
+        self.simhash_bits = Some(bits);
         self
     }
 
@@ -594,6 +642,7 @@ impl ParamsBuilder {
         if let Some(width) = self.width {
             self.params.shingling.widths = Widths::one(width)?;
         }
+        self.take_simhash_bits()?;
         let needs_minhash =
             |name: &str| Error::Invalid(format!("parameters: {name} without minhash, to which it belongs"));
         match (&mut self.params.simhash, self.tables) {
@@ -642,6 +691,23 @@ impl ParamsBuilder {
         }
         self.params.check()?;
         Ok(self.params)
+    }
+
+    /// Turns a simhash of more than 64 bits into fingerprints without tables.
+    fn take_simhash_bits(&mut self) -> Result<()> {
+        let Some(bits) = self.simhash_bits.filter(|&bits| bits != SIMHASH_BITS) else { return Ok(()) };
+        let refused = |why: String| Err(Error::Invalid(format!("parameters: {why}")));
+        if self.tables.is_some() {
+            return refused(format!("tables with a simhash of {bits} bits, which has none; leave them out"));
+        }
+        if self.params.codes.is_some() {
+            return refused("simhash-bits with codes, which the caller computes; keep one of them".into());
+        }
+        let Some(SimhashParams { within, weights, .. }) = self.params.simhash.take() else {
+            return refused("simhash-bits without simhash, to which it belongs".into());
+        };
+        self.params.codes = Some(CodeParams { bits, near: within.into(), votes: Some(weights) });
+        Ok(())
     }
 }
 

@@ -115,8 +115,9 @@ mod tests {
 
     #[test]
     fn parts_are_chosen_where_they_save_most_of_a_scan() {
-        let plan =
-            |near, documents, within| CodePlan::of(CodeParams { bits: 256, near }, documents, within, 64);
+        let plan = |near, documents, within| {
+            CodePlan::of(CodeParams { bits: 256, near, votes: None }, documents, within, 64)
+        };
         assert_eq!(plan(15, DOCUMENTS_MIN - 1, 15).parts, None);
         assert_eq!(plan(128, 1 << 30, 128).parts, None);
         assert_eq!(

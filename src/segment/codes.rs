@@ -224,6 +224,16 @@ impl Segment {
         mut hit: impl FnMut(usize, u32, u32) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let Some(codes) = self.params().codes else { return Ok(()) };
+        let mut hit = |query: usize, ordinal: u32, distance: u32| {
+            // Only a code that has this distance to the query can be one of zeros.
+            if codes.votes.is_some()
+                && distance == queries[query].count_ones()
+                && self.code(ordinal)?.is_none()
+            {
+                return Ok(ControlFlow::Continue(()));
+            }
+            hit(query, ordinal, distance)
+        };
         let mut scanned: Vec<usize> = (0..queries.len()).collect();
         if let Some(parts) = self.parts.as_ref().filter(|_| self.uses_parts(queries.len(), within)) {
             let share = scan_work(codes.bits, self.documents(), within, queries.len());
@@ -422,12 +432,11 @@ impl Segment {
             let fingerprint = self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose()?;
             return Ok(fingerprint.map(Code::from));
         };
-        let code = self.fields(ordinal)?.code(codes).map_err(|fault| self.wrong_fields(ordinal, fault))?;
-        Ok(Code::of_bytes(code))
+        self.fields(ordinal)?.fingerprint(codes).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// Replaces the contents of `out` with the 64-bit words of the fingerprints of these documents, one after the other.
-    /// Leaves it empty if the index stores no codes.
+    /// Replaces the contents of `out` with the 64-bit words of the fingerprints of these documents, one after the other; zeros
+    /// for a document without tokens. Leaves it empty if the index stores no codes.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.

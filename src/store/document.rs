@@ -164,17 +164,23 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Appends the words of the fingerprint for an index that stores codes.
+    /// Appends the words of the fingerprint for an index that stores codes; none for a document without tokens.
     fn code_into(&self, codes: CodeParams, words: &mut Vec<u64>) -> Result<()> {
         let code = match (self.content, self.set) {
             (Content::Code(code), _) => Some(code),
             (Content::Row { .. }, GivenSet::Encoded(fields)) => {
                 Code::of_bytes(fields.code(codes).map_err(unread)?)
             }
+            // `kept` has checked the parameters of the sketch.
+            (Content::Sketch(sketch), _) if codes.votes.is_some() => match sketch.code() {
+                Some(code) => Some(code),
+                None => return Ok(()),
+            },
             _ => None,
         };
         let expected = codes.bits;
         match code {
+            Some(code) if code.bits() == usize::from(expected) && codes.is_of_no_tokens(&code) => {}
             Some(code) if code.bits() == usize::from(expected) => words.extend(code.words()),
             Some(code) => {
                 let found = code.bits();
@@ -226,6 +232,9 @@ impl<'a> Document<'a> {
         match self.content {
             Content::Sketch(sketch) => {
                 params.check_sketch(sketch_digest, sketch)?;
+                if params.codes.is_some() {
+                    return Ok(None); // the fingerprint is a field
+                }
                 packed.clear();
                 if let Some(minhash) = params.minhash {
                     pack(sketch.signature(), minhash.signature_bits, packed);

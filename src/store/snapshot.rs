@@ -393,10 +393,7 @@ impl Snapshot {
         let query =
             Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
         Ok(if is_same {
-            query
-                .measure(sketch.fingerprint().map(Code::from))
-                .samples(sketch.bottom(), sketch.modular())
-                .set(sketch)
+            query.measure(sketch.code()).samples(sketch.bottom(), sketch.modular()).set(sketch)
         } else {
             query
         })
@@ -496,8 +493,8 @@ impl Snapshot {
             Ok(query) => query,
             Err(error) => return self.refused(error),
         };
-        match (near.within, sketch.fingerprint()) {
-            (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint.into(), within.into()),
+        match (near.within, sketch.code()) {
+            (Some(within), Some(code)) => query.fingerprint(code, within.into()),
             _ => query,
         }
     }

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use twindex::sketch::CODE_WIDTHS;
+use twindex::design::{CodecChoice, DesignChoice};
+use twindex::params::{Near, SimhashWeights};
+use twindex::sketch::{Buffers, CODE_WIDTHS};
 use twindex::{
     Admitted, Answers, Code, Document, Error, Fingerprint, GROUP_QUESTIONS, Index, Params, RealVfs,
-    Resources, WriterOptions,
+    Resources, Sketcher, WriterOptions,
 };
 use twindex_kernel::splitmix::SplitMix;
 
@@ -309,4 +311,241 @@ fn log_cut_at_any_byte_has_the_batches_before_the_cut_or_is_refused() {
         }
     }
     assert!(counts.iter().all(|count| count % 8 == 0) && counts.contains(&40), "{counts:?}");
+}
+
+/// Returns a text of a few of many words, often one that differs little from an earlier one, at times without words.
+fn text(random: &mut SplitMix, before: &mut Vec<String>) -> String {
+    let word = |random: &mut SplitMix| format!("w{}", random.next() % 500);
+    let mut words: Vec<String> = (0..5 + random.next() % 60).map(|_| word(random)).collect();
+    match random.next() % 8 {
+        0 => words = Vec::new(),
+        1..=5 if !before.is_empty() => {
+            let other = &before[random.next() as usize % before.len()];
+            words = other.split_whitespace().map(str::to_owned).collect();
+            for _ in 0..random.next() % 4 {
+                let at = random.next() as usize % words.len().max(1);
+                words.splice(at..(at + 1).min(words.len()), [word(random)]);
+            }
+        }
+        _ => {}
+    }
+    before.push(words.join(" "));
+    before[before.len() - 1].clone()
+}
+
+/// Computes the simhash of a text from the definition; `None` without words.
+fn simhash_of(sketcher: &Sketcher, text: &str, bits: usize, distinct: bool) -> Option<Code> {
+    let mut hashes = Vec::new();
+    if distinct {
+        sketcher.shingler().distinct(text, &mut Buffers::default(), &mut hashes);
+    } else {
+        sketcher.shingler().occurrences(text, &mut Buffers::default(), &mut hashes);
+    }
+    let mut words = vec![0_u64; bits / 64];
+    for (bit, word) in (0..64).flat_map(|bit| (0..bits / 64).map(move |word| (bit, word))) {
+        let vote = |&&hash: &&u64| {
+            let state = hash.wrapping_add((word as u64).wrapping_sub(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let hash = if word == 0 { hash } else { SplitMix(state).next() };
+            hash >> bit & 1 == 1
+        };
+        let ones = hashes.iter().filter(vote).count();
+        words[word] |= u64::from(2 * ones > hashes.len()) << bit;
+    }
+    (!hashes.is_empty()).then(|| Code::of_words(&words).unwrap())
+}
+
+/// Checks that each document of a group is near its leader, and what `admit` says about more texts.
+fn check_groups_and_admits(
+    index: &Index,
+    model: &BTreeMap<u64, String>,
+    asked: &[String],
+    of: &dyn Fn(&str) -> Option<Code>,
+    within: u16,
+) {
+    let (sketcher, scratch) = (index.sketcher().unwrap(), tempfile::tempdir().unwrap());
+    let groups = index.snapshot().groups(&Resources::in_dir(scratch.path())).unwrap();
+    groups
+        .for_each(1, |key, leader, _| {
+            let [key, leader] = [key, leader].map(|key| key.to_buf().as_u64().unwrap());
+            match (of(&model[&key]), of(&model[&leader])) {
+                (Some(a), Some(b)) => assert!(a.distance(&b) <= within.into()),
+                _ => assert_eq!(key, leader),
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut writer = index.writer().unwrap();
+    let (mut new, mut duplicates) = (model.clone(), 0);
+    for (key, text) in (1000..).zip(asked) {
+        let expected = of(text).and_then(|code| {
+            let near = new.iter().filter_map(|(&key, other)| Some((code.distance(&of(other)?), key)));
+            near.min().filter(|&(distance, _)| distance <= within.into())
+        });
+        match (writer.admit(key, &sketcher.sketch(text).unwrap()).unwrap(), expected) {
+            (Admitted::New, None) => _ = new.insert(key, text.clone()),
+            (Admitted::Duplicate(hit), Some((distance, of))) => {
+                assert_eq!((hit.distance, hit.key.as_u64()), (Some(distance), Some(of)));
+                duplicates += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(duplicates > 9, "{duplicates}");
+}
+
+#[test]
+fn index_of_long_simhashes_answers_as_a_comparison_of_all_texts() {
+    for (seed, (bits, distinct)) in (0..).zip([(128, false), (256, true), (512, false)]) {
+        let mut random = SplitMix(seed);
+        let weights = if distinct { SimhashWeights::Distinct } else { SimhashWeights::Occurrences };
+        let within = bits as u16 / 6;
+        let params = Params::builder().u64_keys().words(2).simhash_weighted(0, weights).marks().priorities();
+        let params = params.simhash_bits(bits as u16).near(Near::within(within)).build().unwrap();
+        assert_eq!((params.near(), params.sketch().simhash), (Near::within(within), Some(weights)));
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::create(dir.path().join("x"), params).unwrap();
+        let sketcher = index.sketcher().unwrap();
+        let of = |text: &str| simhash_of(&sketcher, text, bits, distinct);
+        let options = || WriterOptions::default().background_merges(false);
+        let mut writer = index.writer_with(options()).unwrap();
+        let (mut model, mut before) = (BTreeMap::new(), Vec::new());
+        for step in 0..500_u64 {
+            let (key, text) = (random.next() % 300, text(&mut random, &mut before));
+            let sketch = sketcher.sketch(&text).unwrap();
+            let raw = sketch.code().filter(|_| step.is_multiple_of(5));
+            if random.next().is_multiple_of(5) {
+                writer.delete(key).unwrap();
+                model.remove(&key);
+            } else {
+                writer.put(key, raw.map_or(Document::from(&sketch), Document::from)).unwrap();
+                model.insert(key, text);
+            }
+            if step % 90 == 89 {
+                writer.commit().unwrap();
+            }
+            if step % 180 == 179 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.commit().unwrap();
+        let asked: Vec<String> = (0..60).map(|_| text(&mut random, &mut before)).collect();
+        let check = |index: &Index| {
+            let snapshot = index.snapshot();
+            assert_eq!(snapshot.documents(), model.len() as u64);
+            let (mut wordless, mut hits) = (0, 0);
+            for (key, text) in &model {
+                assert_eq!(snapshot.get(*key).unwrap().unwrap().code, of(text), "{key} {text}");
+                wordless += u64::from(of(text).is_none());
+            }
+            for text in &asked {
+                let sketch = sketcher.sketch(text).unwrap();
+                assert_eq!(sketch.code(), of(text));
+                for within in [0, within, 2 * within, bits as u16] {
+                    let near = |other: &String| {
+                        let distance = of(text)?.distance(&of(other)?);
+                        (distance <= within.into()).then_some(distance)
+                    };
+                    let mut expected: Vec<(u32, u64)> =
+                        model.iter().filter_map(|(&key, other)| Some((near(other)?, key))).collect();
+                    expected.sort_unstable();
+                    let keys = |answers: Answers| -> Vec<(u32, u64)> {
+                        let hit = |hit: &twindex::Hit| (hit.distance.unwrap(), hit.key.as_u64().unwrap());
+                        answers.hits.iter().map(hit).collect()
+                    };
+                    let ask = || snapshot.near_by(&sketch, Near::within(within));
+                    assert_eq!(keys(ask().run().unwrap()), expected, "{within} {text}");
+                    assert_eq!(ask().count().unwrap(), expected.len() as u64);
+                    assert_eq!(ask().any().unwrap().is_some(), !expected.is_empty());
+                    if let Some(code) = of(text) {
+                        let many = snapshot.codes_within(&[code; 9], within.into(), usize::MAX).unwrap();
+                        assert!(many.into_iter().all(|answers| keys(answers) == expected), "{within}");
+                    }
+                    hits += expected.len();
+                }
+            }
+            assert!(wordless > 9 && hits > 100, "{wordless} {hits}");
+            let zeros = Code::of_words(&vec![0; bits / 64]).unwrap();
+            let all = snapshot.within(zeros, bits as u32).run().unwrap().hits.len() as u64;
+            assert_eq!(all, snapshot.documents() - wordless);
+        };
+        check(&index);
+        writer.flush().unwrap();
+        check(&index);
+        writer.compact().unwrap();
+        drop(writer);
+        let index = Index::open(dir.path().join("x")).unwrap();
+        check(&index);
+        assert_eq!(twindex::verify(&RealVfs, &dir.path().join("x"), |_| ()).problems.len(), 0);
+        check_groups_and_admits(&index, &model, &asked, &of, within);
+    }
+}
+
+#[test]
+fn parameters_of_long_simhashes_are_stored_and_what_does_not_fit_is_refused() {
+    let builder = || Params::builder().words(2).simhash(20);
+    let params = builder().simhash_bits(256).build().unwrap();
+    let text = params.encode();
+    assert!(text.contains("\nsimhash=none\n"), "{text}");
+    assert!(text.ends_with("\nmodulus=0\ncodes=256\ncodes-simhash=occurrences\nnear-within=20\n"), "{text}");
+    assert_eq!(Params::decode(&text).unwrap(), params);
+    let of_64 = |builder: twindex::params::ParamsBuilder| builder.simhash_bits(64).build().unwrap();
+    assert_eq!(of_64(Params::builder().simhash(3)), Params::builder().simhash(3).build().unwrap());
+    let with_table = Params::builder().simhash_weighted(0, SimhashWeights::Idf { table: 7 });
+    let with_table = with_table.simhash_bits(128).near(Near::within(128)).build().unwrap();
+    assert!(with_table.encode().contains("codes-simhash=idf\ncodes-idf=00000000000000000000000000000007\n"));
+    assert_eq!(Params::decode(&with_table.encode()).unwrap(), with_table);
+    for (from, to) in [
+        ("codes=256", "codes=64"),
+        ("codes=256", "codes=100"),
+        ("codes-simhash=occurrences", "codes-simhash=none"),
+        ("codes-simhash=occurrences", "codes-simhash=idf"),
+        ("codes-simhash=occurrences", "codes-simhash=some"),
+        ("near-within=20", "near-within=257"),
+        ("near-within=20\n", ""),
+        ("simhash=none", "simhash=occurrences"),
+        ("codes=256\n", ""),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert!(changed != text && Params::decode(&changed).is_err(), "{from} {to}");
+    }
+    for (refused, why) in [
+        (builder().simhash_bits(256).minhash(2, 2), "minhash with a simhash of 256 bits"),
+        (builder().simhash_bits(256).bottom(2), "bottom with"),
+        (builder().simhash_bits(256).codes(256, 3), "simhash-bits with codes"),
+        (builder().simhash_bits(100), "codes is 100, allowed are"),
+        (
+            builder().simhash_bits(256).tables(DesignChoice::default(), CodecChoice::default()),
+            "tables with a simhash",
+        ),
+        (builder().simhash_bits(128).near(Near::within(129)), "near-within is 129"),
+        (builder().simhash_bits(128).near(Near::resembling(0.8).unwrap()), "no MinHash"),
+        (Params::builder().simhash_bits(128), "simhash-bits without simhash"),
+    ] {
+        let error = refused.build().unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
+    let mut writer = index.writer().unwrap();
+    let sketch = |params: &Params| Sketcher::new(params).unwrap().sketch("a rose is a rose").unwrap();
+    for (other, why) in [
+        (builder().simhash_bits(128).build().unwrap(), "simhash-bits is 256 in the index and 128 here"),
+        (
+            Params::builder().words(2).simhash(3).build().unwrap(),
+            "simhash-bits is 256 in the index and absent",
+        ),
+        (Params::builder().words(3).simhash(20).simhash_bits(256).build().unwrap(), "width is 2"),
+    ] {
+        for error in [
+            writer.put("a", &sketch(&other)).unwrap_err(),
+            index.snapshot().near(&sketch(&other)).run().unwrap_err(),
+        ] {
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        assert!(params.check_same_fingerprints(&other).is_err());
+    }
+    assert!(writer.put("a", Fingerprint(1)).is_err());
+    let given = Params::builder().words(2).codes(256, 20).build().unwrap();
+    let error = params.check_same_fingerprints(&given).unwrap_err().to_string();
+    assert!(error.contains("codes-simhash is occurrences in the index and absent here"), "{error}");
 }

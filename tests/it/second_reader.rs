@@ -159,7 +159,7 @@ fn fill(
         // If marks are stored, every second document is a duplicate of the previous one.
         let sketch = sketcher.sketch(&text(if marks { i / 2 * 2 } else { i })).unwrap();
         let mut document = Document::from(&sketch);
-        if let Some(codes) = index.params().codes {
+        if let Some(codes) = index.params().codes.filter(|codes| codes.votes.is_none()) {
             let word = (i / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 1 << (i % 2);
             document = twindex::Code::of_words(&vec![word; usize::from(codes.bits) / 64]).unwrap().into();
         }
@@ -241,6 +241,7 @@ fn python_reader_finds_the_same_content_in_indexes() {
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
         Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
         Params::builder().codes(64, 3).build().unwrap(),
+        Params::builder().words(1).simhash(20).simhash_bits(192).marks().build().unwrap(),
         Params::builder().codes(256, 31).marks().priorities().values().expire_after(70).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {

@@ -665,10 +665,16 @@ fn parameters_have_the_specified_names_order_and_values() {
     let all = every_parameter();
     let mut names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     // No parameters have both `codes` and sketches.
-    names.insert(names.iter().position(|&name| name == "marks").unwrap(), "codes");
+    let at = names.iter().position(|&name| name == "marks").unwrap();
+    names.splice(at..at, ["codes", "codes-simhash", "codes-idf"]);
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Parameters with fewer names must keep the specified order.
-    for min in [Params::builder().minhash(1, 1), Params::builder().codes(128, 9).marks()] {
+    let of_idf = Params::builder().simhash_weighted(9, SimhashWeights::Idf { table: 0x1234 });
+    for min in [
+        Params::builder().minhash(1, 1),
+        Params::builder().codes(128, 9).marks(),
+        of_idf.simhash_bits(128).marks(),
+    ] {
         let min = min.build().unwrap();
         let mut rest = names.iter();
         assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
@@ -751,6 +757,8 @@ fn parameters_have_the_specified_names_order_and_values() {
     let is_kept = |name: &&str| values(name) == "kept" && all.encode().contains(&format!("\n{name}=kept\n"));
     assert!(["sets", "suffixes", "marks", "priorities", "values"].iter().all(is_kept));
     assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
+    assert_eq!(values("codes-simhash"), listed(&["occurrences", "distinct", "idf"]));
+    assert_eq!(values("codes-idf"), values("idf"));
     assert_eq!(values("codes"), CODE_WIDTHS.map(|bits| bits.to_string()).join(", "));
     assert_eq!(values("near-within"), format!("none, 0 to {WITHIN_MAX}"));
 }

@@ -288,7 +288,7 @@ def read_index(path):
     manifest = read_manifest(data)
     params = manifest["params"]
     need((manifest["uuid"], manifest["generation"], params.digest) == (uuid, generation, digest), "one index")
-    for name in {params.all[line] for line in ("idf", "minhash-idf") if line in params.all}:
+    for name in {params.all[line] for line in ("idf", "codes-idf", "minhash-idf") if line in params.all}:
         table = read_idf(file(f"IDF-{name}"))
         need(f"{table['digest']:032x}" == name, "the IDF table that the parameters name")
         # A table that counted all words can be used with any list of spans.
@@ -374,7 +374,7 @@ def read_index(path):
             shown.append(f"mark {int(parts['mark'])}")
         if params.priorities:
             shown.append(f"priority {parts['priority'] if parts['priority'] is not None else '-'}")
-        if params.code_bits:
+        if params.code_bits and ("codes-simhash" not in params.all or any(parts["code"])):
             shown.append(f"code {parts['code'].hex()}")
         if params.sets:
             shown.append(shown_set(parts["set"]))

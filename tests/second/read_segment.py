@@ -219,6 +219,9 @@ def code_bits_of(params):
     bits, kept = int(params["codes"]), (params["simhash"], params["minhash"], params["bottom"], params["modulus"])
     need(bits in WIDTHS and kept == ("none", "none", "0", "0") and "sets" not in params, "codes without sketches")
     need(0 <= int(params["near-within"]) <= bits, "a radius of 0 to the number of bits")
+    simhash = params.get("codes-simhash")
+    need(simhash in (None, "occurrences", "distinct", "idf") and (bits > 64 or simhash is None), "weights of votes")
+    need((simhash == "idf") == ("codes-idf" in params), "a table of the weights")
     return bits
 
 

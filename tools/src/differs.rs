@@ -31,6 +31,13 @@ const WEIGHTS: Difference = Difference::of(
     larger weights. [default: distinct]",
 );
 
+const SIMHASH_BITS: Difference = Difference::of(
+    "simhash_bits",
+    "Number of bits of the simhashes: 64, 128, 192, 256, 384 or 512\n\
+    More bits distinguish documents better. With more than 64, the index has no tables and no MinHash, and queries compare \
+    all simhashes; give --near within:K. [default: 64]",
+);
+
 const WEIGHT_UNIT: Difference = Difference::of(
     "weight_unit",
     "Round the weights of --weights to multiples of U, 1/256 to 2\n\
@@ -51,12 +58,13 @@ const BUILD: &[Difference] = &[
             "Rule for near documents: J, within:K, or both\n\
             `J`, 0.05 to 1: the smallest resemblance of near documents; bands and rows are chosen to find 99.5 % of such \
             pairs. `within:K`, 0 to 10: the simhashes differ in at most K bits; the tables are optimized for it. \
-            With --fingerprint-field, K may be up to the number of bits: an index for a larger K, or of more than 64 bits, \
+            With --simhash-bits or --fingerprint-field, K may be up to the number of bits: an index for a larger K, or of more than 64 bits, \
             has no tables, and queries compare all fingerprints. With \
             --near J --near within:K, either makes documents near. [default: 0.8, with tables for within:3; within:3 if no \
             MinHash is kept]",
         )
     },
+    SIMHASH_BITS,
     WEIGHTS,
     WEIGHT_UNIT,
 ];
@@ -75,6 +83,7 @@ const STREAM: &[Difference] = &[
             [default: what the index says; in a new index, 0.8; within:3 if it keeps no MinHash]",
         )
     },
+    SIMHASH_BITS,
     WEIGHTS,
     WEIGHT_UNIT,
 ];
@@ -166,8 +175,8 @@ pick!(NearOfPage: "near"; PAGE);
 pick!(NearOfStudy: "near"; STUDY);
 pick!(NearAndKeep: "near", "keep"; GROUPS);
 pick!(ReadingTexts: all but "inputs");
-pick!(InBuild: "near", "weights", "weight_unit"; BUILD);
-pick!(InStream: "near", "weights", "weight_unit"; STREAM);
+pick!(InBuild: "near", "simhash_bits", "weights", "weight_unit"; BUILD);
+pick!(InStream: "near", "simhash_bits", "weights", "weight_unit"; STREAM);
 pick!(IdfTables: "idf"; IDF);
 pick!(InsideAlone: "inside"; INSIDE);
 pick!(Repeated: "repeated_keys"; REPEATED);

@@ -9,7 +9,7 @@ use twindex::Params;
 use twindex::design::{CodecChoice, DesignChoice, WITHIN_MAX};
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, ParamsBuilder, Preset,
-    SIGNATURE_BITS, SimhashWeights, WeightUnit,
+    SIGNATURE_BITS, SIMHASH_BITS, SimhashWeights, WeightUnit,
 };
 use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
@@ -27,7 +27,7 @@ use crate::settings_args::{Options, Pick};
 /// the options of the rule.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ParamArgs<P: Pick = InBuild> {
-    /// Methods for which the index keeps data [default: both; simhash alone for raw fingerprints]
+    /// Methods for which the index keeps data [default: both; simhash alone for raw fingerprints and with --simhash-bits]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     method: Vec<Method>,
     #[command(flatten)]
@@ -244,15 +244,20 @@ impl<P: Pick> ParamArgs<P> {
 
     /// Returns an error if documents are fingerprints but options for tokenizing or weighting texts were given.
     pub(crate) fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
-        check_within(self.given_near()?.within.filter(|_| !fingerprints))?;
+        let bits = self.rule.simhash_bits;
+        let within = self.given_near()?.within.filter(|_| !fingerprints);
+        if !bits.are_long() {
+            check_within(within)?;
+        }
         let weighting = [
+            ("--simhash-bits", bits.are_long()),
             ("--idf", self.tables.idf.is_some()),
             ("--simhash-weights", self.simhash_weights.is_some()),
             ("--weights", self.weights().is_some()),
         ];
         if let Some((option, _)) = weighting.iter().find(|(_, given)| fingerprints && *given) {
             let why = format!(
-                "{option} weights shingles of texts, and --fingerprint-field reads no texts: leave it out"
+                "{option} is for shingles of texts, and --fingerprint-field reads no texts: leave it out"
             );
             return Err(Usage::new(why).into());
         }
@@ -275,14 +280,16 @@ impl<P: Pick> ParamArgs<P> {
         // them.
         let features = !matches!(brought, DocumentKind::Texts | DocumentKind::RawFingerprints);
         let (bands, rows) = self.banding()?;
+        let simhash_bits = self.rule.simhash_bits;
         let wanted = |method| {
             if self.method.is_empty() {
-                !raw || method == Method::Simhash
+                !(raw || simhash_bits.are_long()) || method == Method::Simhash
             } else {
                 self.method.contains(&method)
             }
         };
         let near = self.given_near()?;
+        self.check_simhash_bits((raw, wanted(Method::Simhash)), near)?;
         if near.within.is_some() && !wanted(Method::Simhash) {
             return Err(Usage::new("--near within:K goes with --method simhash").into());
         }
@@ -325,13 +332,7 @@ impl<P: Pick> ParamArgs<P> {
             return codes(builder, bits, near.within);
         }
         if wanted(Method::Simhash) {
-            let weights = match (table, self.simhash_weights) {
-                (Some(table), _) => table.weights(),
-                (None, Some(OccurrenceWeights::Distinct)) => SimhashWeights::Distinct,
-                (None, _) => SimhashWeights::Occurrences,
-            };
-            builder = builder.simhash_weighted(near.within.unwrap_or(3) as u8, weights); // checked above
-            builder = builder.tables(self.design.unwrap_or_default(), self.codec.unwrap_or_default());
+            builder = self.with_simhash(builder, near.within, table);
         }
         if wanted(Method::Minhash) {
             builder = builder.minhash(bands.unwrap_or(20), rows.unwrap_or(6));
@@ -370,6 +371,44 @@ impl<P: Pick> ParamArgs<P> {
             Some(near) => build(builder.near(near))?,
             None => params,
         })
+    }
+
+    /// Returns an error for simhashes of more than 64 bits without simhash or a distance, or of no texts.
+    fn check_simhash_bits(&self, (raw, wanted): (bool, bool), near: GivenNear) -> Result<(), Usage> {
+        let why = match self.rule.simhash_bits.are_long() {
+            true if raw => {
+                "--simhash-bits is for the simhashes of texts, and fingerprints are taken as they are: leave it out"
+            }
+            true if !wanted || near.within.is_none() => {
+                "--simhash-bits goes with --method simhash and --near within:K, the distance of near documents"
+            }
+            _ => return Ok(()),
+        };
+        Err(Usage::new(why))
+    }
+
+    /// Adds the simhash. `within` was checked.
+    fn with_simhash(
+        &self,
+        builder: ParamsBuilder,
+        within: Option<u16>,
+        table: Option<&IdfTable>,
+    ) -> ParamsBuilder {
+        let weights = match (table, self.simhash_weights) {
+            (Some(table), _) => table.weights(),
+            (None, Some(OccurrenceWeights::Distinct)) => SimhashWeights::Distinct,
+            (None, _) => SimhashWeights::Occurrences,
+        };
+        let bits = self.rule.simhash_bits;
+        let builder = if bits.are_long() {
+            builder.simhash_weighted(0, weights).simhash_bits(bits.bits())
+        } else {
+            builder.simhash_weighted(within.unwrap_or(3) as u8, weights)
+        };
+        match (self.design, self.codec) {
+            (None, None) if bits.are_long() => builder,
+            (design, codec) => builder.tables(design.unwrap_or_default(), codec.unwrap_or_default()),
+        }
     }
 
     /// Returns whether weights may be fractions, which sets cannot store.
@@ -532,8 +571,16 @@ impl<P: Pick> ParamArgs<P> {
             bits.unwrap_or(0),
             self.feature_bits.unwrap_or(0)
         );
+        let (kept, bits) = (params.sketch().simhash_bits, self.rule.simhash_bits.bits());
+        ensure!(
+            !self.rule.is_given("simhash_bits") || bits == kept,
+            "{}: simhashes have {kept} bits in this {noun}, --simhash-bits {bits} was given; leave it out, or make another \
+             {noun}",
+            path.display()
+        );
+        let simhash = if kept > SIMHASH_BITS { "codes-simhash" } else { "simhash" };
         for (option, field, given) in [
-            ("simhash-weights", "simhash", self.simhash_weights.map(OccurrenceWeights::name)),
+            ("simhash-weights", simhash, self.simhash_weights.map(OccurrenceWeights::name)),
             ("family", "minhash", self.family.map(Family::name)),
         ] {
             check_option(made, option, field, given)?;
@@ -576,7 +623,7 @@ impl<P: Pick> ParamArgs<P> {
         }
         let says = |kept| if kept { "kept" } else { "not kept" };
         for (method, name, kept) in [
-            (Method::Simhash, "simhash", params.simhash.is_some()),
+            (Method::Simhash, "simhash", params.sketch().simhash.is_some()),
             (Method::Minhash, "minhash", params.minhash.is_some()),
         ] {
             ensure!(
@@ -595,7 +642,8 @@ impl<P: Pick> ParamArgs<P> {
 pub(crate) fn check_within(within: Option<u16>) -> Result<(), Usage> {
     match within.filter(|&within| within > WITHIN_MAX.into()) {
         Some(within) => Err(Usage::new(format!(
-            "--near within:{within}: within:0 to within:{WITHIN_MAX} are found by tables; larger ones go with --fingerprint-field"
+            "--near within:{within}: within:0 to within:{WITHIN_MAX} are found by tables; larger ones go with --simhash-bits or \
+             --fingerprint-field"
         ))),
         None => Ok(()),
     }

@@ -11,7 +11,7 @@ use twindex::params::{
     Family, Folding, MinhashWeights, Near, NormalForm, ParamsBuilder, Preset, ShingleHash, Shingling,
     SimhashWeights, Stemming, StopWords, Tokens, Widths,
 };
-use twindex::sketch::{Cutter, Units};
+use twindex::sketch::{CODE_WIDTHS, Cutter, Units};
 use twindex::{Banding, Durability, WriterOptions};
 
 /// A setting: its name, and the form of its value.
@@ -28,6 +28,7 @@ pub(crate) const PARAMS: &[Setting] = &[
     ("shingle_hash", "fast, rabin or rabin-karp"),
     ("seed", "a number"),
     ("near", "J, resemblance:J, within:K, or J,within:K"),
+    ("simhash_bits", "64, 128, 192, 256, 384 or 512"),
     ("weights", "distinct or tf"),
     ("bands", "a number"),
     ("rows", "a number"),
@@ -110,7 +111,7 @@ fn near(value: &str) -> Result<Near> {
     for one in value.split(',') {
         let twice = match one.split_once(':') {
             Some(("within", bits)) => {
-                bits.parse().ok().filter(|&bits| bits <= 10).map(|bits: u16| within.replace(bits).is_some())
+                bits.parse().ok().filter(|&bits| bits <= 512).map(|bits: u16| within.replace(bits).is_some())
             }
             None | Some(("resemblance", _)) => {
                 let share = one.strip_prefix("resemblance:").unwrap_or(one).parse::<f64>();
@@ -189,6 +190,8 @@ pub(crate) struct ParamSettings {
     bands: Option<u16>,
     rows: Option<u16>,
     distinct_simhash: bool,
+    /// More than 64, if simhashes have more.
+    long_simhash: Option<u16>,
     design: Option<twindex::DesignChoice>,
     codec: Option<twindex::CodecChoice>,
     simhash: Option<u8>,
@@ -232,6 +235,10 @@ impl ParamSettings {
             "near" => {
                 self.near = Some(near(value)?);
                 Some(())
+            }
+            "simhash_bits" => {
+                let bits = CODE_WIDTHS.into_iter().find(|bits| bits.to_string() == value);
+                bits.map(|bits| self.long_simhash = (bits > 64).then_some(bits as u16))
             }
             "bands" => value.parse().ok().map(|bands| self.bands = Some(bands)),
             "rows" => value.parse().ok().map(|rows| self.rows = Some(rows)),
@@ -290,8 +297,18 @@ impl ParamSettings {
             let banding = Banding::for_threshold(threshold.value());
             builder = builder.minhash(banding.bands, banding.rows);
         }
-        let of_near =
-            near.and_then(|near| near.within.map(|within| within as u8)).filter(|_| !self.has_simhash);
+        let of_near = near.and_then(|near| near.within).filter(|_| !self.has_simhash);
+        let of_near = match (of_near, self.long_simhash) {
+            (Some(_), Some(_)) => Some(0), // `near` itself is applied below
+            (Some(within), None) if within > 10 => {
+                return Err(format!("near: within:{within} goes with simhash_bits; tables find 0 to 10"));
+            }
+            (within, _) => within.map(|within| within as u8),
+        };
+        builder = match self.long_simhash {
+            Some(bits) => builder.simhash_bits(bits),
+            None => builder,
+        };
         if let Some(within) = self.simhash.or(of_near) {
             let weights =
                 if self.distinct_simhash { SimhashWeights::Distinct } else { SimhashWeights::Occurrences };

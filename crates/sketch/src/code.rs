@@ -1,5 +1,4 @@
-//! Fingerprints of 64 to 512 bits, which are computed by other programs: perceptual hashes of images or sounds, or
-//! simhashes of any width.
+//! Fingerprints of 64 to 512 bits: simhashes, or perceptual hashes of images or sounds from other programs.
 
 use std::fmt;
 
@@ -41,6 +40,33 @@ impl Code {
         let (words, rest) = bytes.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_be_bytes(*word)).collect();
         Self::of_words(&words).filter(|_| rest.is_empty())
+    }
+
+    /// Returns the fingerprint whose words are computed by `word`, the highest first, as many as 64-bit words of `bits` bits,
+    /// which must be a width. If the fingerprint has several words whose bits are all 0, the lowest bit is set.
+    pub(crate) fn of_votes(bits: usize, word: impl FnMut(usize) -> Fingerprint) -> Self {
+        let (count, mut words) = (bits / 64, [0; Self::WORDS_MAX]);
+        for (to, Fingerprint(votes)) in words.iter_mut().zip((0..count).map(word)) {
+            *to = votes;
+        }
+        let mut code = Self { words, count: count as u8 };
+        if count > 1 && code.is_zero() {
+            code.words[count - 1] = 1;
+        }
+        code
+    }
+
+    /// Returns whether all bits are 0. In an index of simhashes of more than 64 bits, such a code is that of a document
+    /// without tokens, which is near no other.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.words == [0; Self::WORDS_MAX]
+    }
+
+    /// Returns the number of bits that are 1.
+    #[must_use]
+    pub fn count_ones(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Returns the 64-bit words, the highest first.

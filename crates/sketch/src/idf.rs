@@ -36,7 +36,7 @@ use twindex_kernel::weighted::ITEMS_MAX;
 
 use crate::error::{Error, Result};
 use crate::params::{Shingling, SimhashWeights, SketchParams};
-use crate::simhash::Fingerprint;
+use crate::simhash::{Fingerprint, of_word};
 use crate::weighted::{Votes, weighted};
 
 /// Returns the weight of a shingle that is in `frequency` of `documents` documents: 256 (1 + log2((documents + 1) /
@@ -249,14 +249,19 @@ impl IdfTable {
     /// Takes linear time and allocates nothing. The order of the shingles does not matter.
     #[must_use]
     pub fn simhash(&self, shingles: &[u64]) -> Fingerprint {
+        self.simhash_word(shingles, 0)
+    }
+
+    /// Like [`simhash`](Self::simhash), for one word of a fingerprint.
+    pub(crate) fn simhash_word(&self, shingles: &[u64], word: usize) -> Fingerprint {
         let mut votes = Votes::default();
-        let mut weights = [0; ITEMS_MAX];
+        let (mut hashes, mut weights) = ([0; ITEMS_MAX], [0; ITEMS_MAX]);
         for some in shingles.chunks(ITEMS_MAX) {
-            let weights = &mut weights[..some.len()];
-            for (weight, &shingle) in weights.iter_mut().zip(some) {
-                *weight = self.weight(shingle);
+            let (hashes, weights) = (&mut hashes[..some.len()], &mut weights[..some.len()]);
+            for ((hash, weight), &shingle) in hashes.iter_mut().zip(weights.iter_mut()).zip(some) {
+                (*hash, *weight) = (of_word(shingle, word), self.weight(shingle));
             }
-            votes.add(some, weights);
+            votes.add(hashes, weights);
         }
         votes.fingerprint()
     }
@@ -264,15 +269,23 @@ impl IdfTable {
     /// Returns the fingerprint of a weighted vector. Each weight is multiplied by the feature's weight here.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
+        self.vector_word(features, 0)
+    }
+
+    /// Like [`vector`](Self::vector), for one word of a fingerprint.
+    pub(crate) fn vector_word(&self, features: &[(u64, i64)], word: usize) -> Fingerprint {
         // These products cannot overflow, because the weights of the table are below 2^14.
         if features.iter().all(|(_, value)| value.unsigned_abs() < 1 << 49) {
             return weighted(
-                features.iter().map(|&(hash, value)| (hash, value * i64::from(self.weight(hash)))),
+                features
+                    .iter()
+                    .map(|&(hash, value)| (of_word(hash, word), value * i64::from(self.weight(hash)))),
             );
         }
         let mut votes = Votes::default();
         for &(hash, value) in features {
-            let hash_of_vote = if value < 0 { !hash } else { hash };
+            let of_word = of_word(hash, word);
+            let hash_of_vote = if value < 0 { !of_word } else { of_word };
             votes.add_one(hash_of_vote, u128::from(value.unsigned_abs()) * u128::from(self.weight(hash)));
         }
         votes.fingerprint()

@@ -110,12 +110,14 @@ impl<'a> Lines<'a> {
         name: &'static str,
         named: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>> {
+        if self.has(name) { self.choice(name, named).map(Some) } else { Ok(None) }
+    }
+
+    /// Returns whether the name of the next line is `name`.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
         let line = self.rest.clone().next().unwrap_or("");
-        if line.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')) {
-            self.choice(name, named).map(Some)
-        } else {
-            Ok(None)
-        }
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
     }
 
     /// Returns the number on the next line, whose name must be `name`.
@@ -170,12 +172,24 @@ impl<'a> Lines<'a> {
     /// # Errors
     /// [`Error::Invalid`] names the first invalid line.
     pub fn simhash_weights(&mut self) -> Result<Option<SimhashWeights>> {
-        Ok(Some(match self.value("simhash")? {
+        self.simhash_weights_named("simhash", "idf")
+    }
+
+    /// Like [`simhash_weights`](Self::simhash_weights), for lines of these names.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the first invalid line.
+    pub fn simhash_weights_named(
+        &mut self,
+        simhash: &'static str,
+        idf: &'static str,
+    ) -> Result<Option<SimhashWeights>> {
+        Ok(Some(match self.value(simhash)? {
             "none" => return Ok(None),
             "occurrences" => SimhashWeights::Occurrences,
             "distinct" => SimhashWeights::Distinct,
-            "idf" => SimhashWeights::Idf { table: self.choice("idf", digest)? },
-            other => return Err(unknown("simhash", other)),
+            "idf" => SimhashWeights::Idf { table: self.choice(idf, digest)? },
+            other => return Err(unknown(simhash, other)),
         }))
     }
 

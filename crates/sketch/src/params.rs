@@ -4,6 +4,7 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::code::CODE_WIDTHS;
 use crate::error::{Error, Result};
 use crate::fields::{Fields, text_of};
 use crate::shingling::named;
@@ -14,6 +15,8 @@ pub use crate::shingling::{
     UnicodeVersion, Widths, in_range,
 };
 
+/// Default number of bits of a simhash fingerprint.
+pub const SIMHASH_BITS: u16 = 64;
 /// Maximum number of minima in a signature, which is `bands * rows`.
 pub const MINIMA_MAX: u32 = 4096;
 /// Maximum number of bands.
@@ -195,6 +198,9 @@ pub struct SketchParams {
     pub shingling: Shingling,
     /// The votes of shingles in the fingerprint. With `None`, no fingerprint is computed.
     pub simhash: Option<SimhashWeights>,
+    /// Number of bits of the fingerprint, one of [`CODE_WIDTHS`](crate::CODE_WIDTHS). More than 64 give a
+    /// [`Code`](crate::Code), without other sketches.
+    pub simhash_bits: u16,
     /// The minima and bands. With `None`, none are computed.
     pub minhash: Option<MinhashParams>,
     /// The number t of hashes in the bottom-t sketch, 0 to [`BOTTOM_MAX`]. With 0, no bottom-t sketch is computed.
@@ -209,13 +215,20 @@ impl SketchParams {
     /// Returns parameters that split text by `shingling`, without any sketch. The other methods add sketches.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
-        Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0, sets: false }
+        let simhash_bits = SIMHASH_BITS;
+        Self { shingling, simhash: None, simhash_bits, minhash: None, bottom: 0, modulus: 0, sets: false }
     }
 
     /// Adds a simhash fingerprint in which shingles vote with these weights.
     #[must_use]
     pub fn with_simhash(self, weights: SimhashWeights) -> Self {
         Self { simhash: Some(weights), ..self }
+    }
+
+    /// Sets the number of bits of the simhash fingerprint.
+    #[must_use]
+    pub fn with_simhash_bits(self, bits: u16) -> Self {
+        Self { simhash_bits: bits, ..self }
     }
 
     /// Adds `bands` bands of `rows` minima each, with [`Family::OnePermutationFilled`].
@@ -234,11 +247,37 @@ impl SketchParams {
             minhash.check()?;
         }
         in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
+        self.check_simhash_bits()?;
         self.check_weights()?;
         if self.simhash.is_none() && self.minhash.is_none() {
             return Err(Error::Invalid("parameters: keep simhash, minhash or both".into()));
         }
         Ok(())
+    }
+
+    /// Checks that the number of bits of a simhash is a width, and that a long simhash is the only sketch.
+    pub(crate) fn check_simhash_bits(&self) -> Result<()> {
+        let bits = self.simhash_bits;
+        let beside = [
+            ("minhash", self.minhash.is_some()),
+            ("bottom", self.bottom > 0),
+            ("modulus", self.modulus > 0),
+            ("sets", self.sets),
+        ];
+        match beside.into_iter().find(|(_, is_kept)| *is_kept) {
+            _ if bits == SIMHASH_BITS => Ok(()),
+            _ if !CODE_WIDTHS.contains(&bits.into()) => Err(Error::Invalid(format!(
+                "parameters: simhash-bits is {bits}, allowed are {CODE_WIDTHS:?}"
+            ))),
+            _ if self.simhash.is_none() => {
+                Err(Error::Invalid("parameters: simhash-bits without simhash, to which it belongs".into()))
+            }
+            Some((name, _)) => Err(Error::Invalid(format!(
+                "parameters: {name} with a simhash of {bits} bits, which is kept alone; take simhash-bits=64, or leave \
+                 {name} out"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Checks that sets and samples have no fractional weights, and that at most one IDF table is used.
@@ -289,6 +328,10 @@ impl SketchParams {
     pub fn fields(&self) -> Fields {
         let mut fields = self.shingling.fields();
         fields.extend(simhash_fields(self.simhash));
+        // 64 bits have no line, so that digests made before this line was introduced stay valid.
+        if self.simhash_bits != SIMHASH_BITS {
+            fields.push(("simhash-bits", self.simhash_bits.to_string()));
+        }
         fields.extend(minhash_fields(self.minhash));
         fields.push(("bottom", self.bottom.to_string()));
         fields.push(("modulus", self.modulus.to_string()));
@@ -317,7 +360,8 @@ impl SketchParams {
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_bands(&self, given: &Self) -> Result<()> {
-        let free = ["feature-bits", "simhash", "idf", "signature-bits", "bottom", "modulus", "sets"];
+        let free =
+            ["feature-bits", "simhash", "idf", "simhash-bits", "signature-bits", "bottom", "modulus", "sets"];
         check_same_fields(&self.fields(), &given.fields(), &free)
     }
 }

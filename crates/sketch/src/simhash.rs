@@ -8,6 +8,11 @@
 //! Departures from the paper: the bits of one hash take the place of random hyperplanes, as in Manku, Jain and Das
 //! Sarma, WWW 2007, and a tie gives 0.
 //!
+//! A fingerprint of more bits ([`simhash_bits`](crate::SketchParams::simhash_bits)) has one such fingerprint per word: word
+//! 0, the highest, of the hashes h, and word i of `mix(h + i * 0x9e3779b97f4a7c15)`, the number i of `SplitMix64` from h, so
+//! that the votes on different words are independent. If all bits are 0, the lowest is set, because files
+//! store a code of zeros for a document without tokens.
+//!
 //! Unweighted votes are counted in bit-sliced form: a *plane* holds one binary digit of all 64 counters. Adding
 //! a hash ripples a carry through the planes. A tree of full adders (Harley and Seal's bit count, in Warren, *Hacker's
 //! Delight*) adds eight hashes at a time, so that the upper planes are updated only once for eight hashes.
@@ -15,6 +20,8 @@
 use std::fmt;
 
 use twindex_kernel::Level;
+
+use crate::hash::{COUNT, mix};
 
 /// A 64-bit simhash.
 ///
@@ -69,6 +76,12 @@ const LANES_FROM: usize = 2 * 8 * LANES;
 
 /// Maximum number of hashes that the planes of a lane can count.
 const LANES_UP_TO: usize = 1 << 31;
+
+/// Returns the hash with which a shingle votes on the bits of a word of a fingerprint. Word 0 is the highest.
+#[inline(always)]
+pub(crate) fn of_word(hash: u64, word: usize) -> u64 {
+    if word == 0 { hash } else { mix(hash.wrapping_add(COUNT.wrapping_mul(word as u64))) }
+}
 
 #[inline(always)]
 fn votes(hashes: &[u64]) -> Fingerprint {

@@ -621,7 +621,7 @@ impl Rows {
     /// Returns the fingerprint of a row; `None` if it has none or the index stores no fingerprints.
     pub(super) fn code(&self, row: u32) -> Option<Code> {
         if let Some(codes) = self.params().codes {
-            return self.records.fields(row as usize).code(codes).ok().and_then(Code::of_bytes);
+            return self.records.fields(row as usize).fingerprint(codes).ok().flatten();
         }
         let sketched = self.simhash && self.records.is_sketched(row as usize);
         sketched.then(|| self.fingerprints.get(row as usize).into())

@@ -318,7 +318,9 @@ impl QueryArgs {
         if let Some(share) = self.near.containment() {
             return self.answer_containment(share, &index, &snapshot);
         }
-        let has_fingerprints = snapshot.params().simhash.is_some() || snapshot.params().codes.is_some();
+        let has_codes = snapshot.params().codes.is_some();
+        check_within(self.near.within().filter(|_| !has_codes && !self.fingerprint.are_read()))?;
+        let has_fingerprints = snapshot.params().simhash.is_some() || has_codes;
         if self.within().is_some() && !has_fingerprints {
             bail!(
                 "{}: this index keeps no simhash fingerprints, so --near within:K cannot be answered: ask by --near J, or \
@@ -425,8 +427,8 @@ impl QueryArgs {
 
     /// Returns an error if the chosen near relation does not use a given option.
     fn check_near(&self) -> anyhow::Result<()> {
-        check_within(self.near.within().filter(|_| !self.fingerprint.are_read()))?;
         let raw = self.fingerprints.is_some();
+        check_within(self.near.within().filter(|_| raw || self.against_fingerprints.is_some()))?;
         if raw && self.near.near.is_some() && self.within().is_none() {
             let why = "--fingerprints brings fingerprints without texts, which are near by distance: give --near within:K";
             return Err(Usage::new(why).into());
@@ -629,11 +631,12 @@ impl QueryArgs {
     ) -> anyhow::Result<QueryTotals> {
         if self.fingerprint.are_read() {
             contents::check_fingerprints(self.index(), snapshot.params())?;
-            if let Some(codes) = snapshot.params().codes {
-                return self.codes(index, snapshot, self.within().unwrap_or(codes.near.into()), out);
-            }
         } else {
             contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
+        }
+        let codes = snapshot.params().codes;
+        if let Some(codes) = codes.filter(|codes| codes.votes.is_some() || self.fingerprint.are_read()) {
+            return self.codes(index, snapshot, self.within().unwrap_or(codes.near.into()), out);
         }
         let sketcher = self.boilerplate.sketcher(index)?;
         let options = self.input.options_with(&self.fingerprint)?;
@@ -693,7 +696,8 @@ impl QueryArgs {
         Ok(totals)
     }
 
-    /// Answers fingerprints from an index of fingerprints of any width, which is read once for many of them.
+    /// Answers fingerprints, or texts by their simhashes, from an index of fingerprints of any width, which is read once for
+    /// many of them.
     fn codes(
         &self,
         index: &Index,
@@ -708,11 +712,14 @@ impl QueryArgs {
         let wanted = SketchOptions { wide: true, ..self.repeated.wanted(self.work.memory / 4) };
         let limit = if self.first { 1 } else { self.limit.unwrap_or(usize::MAX) };
         let mut totals = QueryTotals::default();
-        let mut answer = |waiting: &mut Vec<(Vec<u8>, Code)>| {
+        let mut answer = |waiting: &mut Vec<(Vec<u8>, Option<Code>)>| {
             let some = waiting.len().div_ceil(rayon::current_num_threads()).max(1);
             let answers = waiting.par_chunks(some).map(|waiting| {
-                let codes: Vec<Code> = waiting.iter().map(|&(_, code)| code).collect();
-                snapshot.codes_within(&codes, within, limit)
+                let codes: Vec<Code> = waiting.iter().filter_map(|&(_, code)| code).collect();
+                let mut found = snapshot.codes_within(&codes, within, limit)?.into_iter();
+                // A document without words is near no other.
+                let of = |(_, code): &(_, Option<Code>)| code.and_then(|_| found.next()).unwrap_or_default();
+                Ok::<Vec<twindex::Answers>, twindex::Error>(waiting.iter().map(of).collect())
             });
             let answers = answers.collect::<twindex::Result<Vec<_>>>()?;
             for ((key, _), mut answers) in waiting.drain(..).zip(answers.into_iter().flatten()) {
@@ -730,8 +737,12 @@ impl QueryArgs {
             anyhow::Ok(())
         };
         let mut waiting = Vec::new();
-        for_each_sketched(&mut documents, &index.sketcher()?, &wanted, &progress, |one| {
-            waiting.extend(one.code.map(|code| (one.key.clone(), code)));
+        let sketcher = self.boilerplate.sketcher(index)?;
+        let are_given = self.fingerprint.are_read();
+        for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| {
+            if one.code.is_some() || !are_given {
+                waiting.push((one.key.clone(), one.code));
+            }
             if waiting.len() >= BATCH_OF_CODES * rayon::current_num_threads() {
                 answer(&mut waiting)?;
             }
@@ -754,7 +765,7 @@ impl QueryArgs {
     ) -> Option<twindex::Query> {
         let query = match (self.within(), self.near.resemblance()) {
             _ if sketch.is_empty() && sketch.set().is_empty() => None,
-            (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
+            (Some(within), _) => sketch.code().map(|code| snapshot.within(code, within)),
             (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold), agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };

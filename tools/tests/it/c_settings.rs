@@ -175,7 +175,9 @@ fn every_setting_of_c_has_an_effect() {
         assert!(with(true) != with(false), "{name} {value}");
     }
     assert!(in_c("simhash_weights", "distinct").is_none(), "weights of no fingerprint are refused");
-    for (name, value) in [("simhash_weights", "distinct"), ("design", "small"), ("codec", "plain")] {
+    for (name, value) in
+        [("simhash_weights", "distinct"), ("simhash_bits", "256"), ("design", "small"), ("codec", "plain")]
+    {
         let with = |set: bool| {
             let mut settings = ParamSettings::default();
             let mut builder = settings.set(Params::builder(), "near", "within:3").unwrap();

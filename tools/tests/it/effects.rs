@@ -24,7 +24,7 @@ const JOBS: [&str; 9] = [
 ];
 
 /// A value for each setting, and why it may change nothing where it is not refused.
-const VALUES: [(&str, &str, Option<&str>); 40] = [
+const VALUES: [(&str, &str, Option<&str>); 41] = [
     ("out", "", Some("given in each run")),
     ("force", "true", Some("of a run, not of a job: there are no earlier results")),
     ("resume", "true", Some("of a run: results do not depend on it")),
@@ -46,6 +46,7 @@ const VALUES: [(&str, &str, Option<&str>); 40] = [
     ("fingerprint_field", "print", None),
     ("near", "0.3", None),
     ("keep", "max:points", None),
+    ("simhash_bits", "256", None),
     ("weights", "tf", None),
     ("weight_unit", "0.5", None),
     ("without_boilerplate", "1:3", None),

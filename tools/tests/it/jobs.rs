@@ -32,6 +32,7 @@ fn values(name: &str) -> &'static [&'static str] {
             "earliest:points",
             "rank:lang=fr,en",
         ],
+        "simhash_bits" => &["64", "128", "512", "100"],
         "weights" => &["tf", "idf"],
         "weight_unit" => &["0.5"],
         "without_boilerplate" => &["3", "2:5", "@missing"],

@@ -1,13 +1,15 @@
 //! Fingerprints of 64 to 512 bits, in every notation and file format: the pairs of `pairs` and the kept rows of `dedup`
 //! must equal brute force at any radius.
 
+use std::fmt::Write;
 use std::fs::File;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
+use twindex::{Code, Params, Sketcher};
 
-use crate::support::{Bench, Random, raw, says};
+use crate::support::{Bench, Document, Random, jsonl, raw, says};
 
 const WIDTHS: [usize; 6] = [1, 2, 3, 4, 6, 8];
 const COUNT: usize = 300;
@@ -458,4 +460,178 @@ fn the_near_document_with_the_smallest_key_is_named_among_many_and_inside_a_fiel
     bench.ok(&format!("dedup new.csv {say} --inside of -o inside --against old -q"));
     let expected = format!("x\t{all}\t20\ny\t{}\t3\n", key(1));
     assert_eq!(bench.read("inside/against.tsv").split_once('\n').unwrap().1, expected);
+}
+
+/// Returns texts. Many differ little from an earlier one, and some have no words.
+fn texts(count: usize) -> Vec<Document> {
+    let mut random = Random(5);
+    let mut all: Vec<String> = Vec::new();
+    for at in 0..count {
+        let mut words: Vec<String> =
+            (0..8 + random.below(50)).map(|_| format!("w{}", random.below(400))).collect();
+        match random.below(9) {
+            0 => words = vec!["-".repeat(1 + random.below(9))],
+            1..=6 if at > 0 => {
+                words = all[random.below(at)].split(' ').map(str::to_owned).collect();
+                for _ in 0..random.below(4) {
+                    let place = random.below(words.len());
+                    words[place] = format!("w{}", random.below(400));
+                }
+            }
+            _ => {}
+        }
+        all.push(words.join(" "));
+    }
+    (0..).zip(all).map(|(at, text): (usize, _)| (format!("{:03}", at * 7 % count), text)).collect()
+}
+
+#[test]
+fn long_simhashes_of_texts_find_what_a_comparison_of_all_finds() {
+    let documents = texts(180);
+    for bits in [128, 384_u32] {
+        let within = bits / 6;
+        let bench = Bench::new();
+        bench.write("in.jsonl", jsonl(&documents));
+        bench.write("old.jsonl", jsonl(&documents[..100]));
+        bench.write("new.jsonl", jsonl(&documents[100..]));
+        let say = format!("--words 3 --simhash-bits {bits} --near within:{within}");
+        let params = Params::builder().words(3).simhash(0).simhash_bits(bits as u16).build().unwrap();
+        let sketcher = Sketcher::new(&params).unwrap();
+        let codes: Vec<Option<Code>> =
+            documents.iter().map(|(_, text)| sketcher.sketch(text).unwrap().code()).collect();
+        let distance = |a: usize, b: usize| Some(codes[a]?.distance(&codes[b]?));
+        let near = |at: usize, within: u32| {
+            let found = (0..documents.len()).filter_map(|b| Some((distance(at, b)?, &*documents[b].0)));
+            let mut found: Vec<(u32, &str)> = found.filter(|&(distance, _)| distance <= within).collect();
+            found.sort_unstable();
+            found
+        };
+
+        bench.ok(&format!("build i.twx in.jsonl {say} -q"));
+        bench.ok(&format!("build named.twx in.jsonl {say} --method simhash -q"));
+        let segment = |index: &str| std::fs::read(bench.path(index).join("000001.seg")).unwrap();
+        assert!(segment("i.twx") == segment("named.twx"));
+        assert_eq!(bench.json("stats i.twx")["documents"], documents.len());
+        let (mut pairs, mut hits) = (Vec::new(), 0);
+        for (radius, option) in [(within, String::new()), (bits, format!("--near within:{bits}"))] {
+            let mut lines = String::new();
+            for (at, (key, _)) in documents.iter().enumerate().skip(100) {
+                for (distance, other) in near(at, radius) {
+                    writeln!(lines, "{key}\t{other}\t{distance}\t-").unwrap();
+                    hits += 1;
+                }
+            }
+            assert_eq!(bench.ok(&format!("query i.twx new.jsonl {option} -q")), lines, "{bits}");
+        }
+        let json = bench.json("query i.twx new.jsonl --quiet -o hits.tsv");
+        assert_eq!(json["queries"], 80, "{json}");
+        for (at, (key, _)) in documents.iter().enumerate() {
+            let near = near(at, within).into_iter().filter(|(_, other)| key.as_str() < *other);
+            pairs.extend(near.map(|(distance, other)| format!("{key}\t{other}\t{distance}\n")));
+        }
+        pairs.sort_unstable();
+        assert!(pairs.len() > 20 && hits > 100, "{} {hits}", pairs.len());
+        assert_eq!(bench.ok("pairs i.twx -q"), pairs.concat(), "{bits}");
+        let code = codes.iter().flatten().next().unwrap();
+        bench.ok(&format!("build t.tsv in.jsonl --as table {say} -q"));
+        assert!(bench.read("t.tsv").contains(&format!("\t{code}\t")));
+
+        // A text without words goes only if an earlier one is equal.
+        let mut stays: Vec<usize> = Vec::new();
+        for at in 0..documents.len() {
+            let is_near = |&other: &usize| match distance(at, other) {
+                Some(distance) => distance <= within,
+                None => documents[at].1 == documents[other].1,
+            };
+            if !stays.iter().any(is_near) {
+                stays.push(at);
+            }
+        }
+        let lines = |stays: &[usize]| stays.iter().map(|&at| jsonl(&documents[at..=at])).collect::<String>();
+        let kept = lines(&stays);
+        let runs = ["", "--threads 1 --memory 64K", "--index kept", "--index all", "--resume"];
+        for run in runs {
+            bench.ok(&format!("dedup in.jsonl {say} {run} -o out --force -q"));
+            assert_eq!(bench.read("out/kept.jsonl"), kept, "{bits} {run}");
+            if run.starts_with("--index") {
+                assert!(bench.ok("verify out/index").contains("sound"));
+                let expected = if run.ends_with("all") { documents.len() } else { stays.len() };
+                assert_eq!(bench.json("stats out/index")["documents"], expected, "{run}");
+            }
+        }
+        let rows = bench.read("out/pairs.tsv");
+        let row = rows.lines().skip(1).find(|row| !row.ends_with("\t0")).unwrap();
+        let fields: Vec<&str> = row.split('\t').collect();
+        says(
+            &bench.ok(&format!("why out {}", fields[0])),
+            &[&format!("differ in {} bits, at most {within}", fields[2]), "as in the table"],
+        );
+        let later: Vec<usize> = stays.iter().copied().filter(|&at| at >= 100).collect();
+        for run in ["", "--index kept"] {
+            bench.ok(&format!("dedup old.jsonl {say} {run} -o old --force -q"));
+            let report = bench.json(&format!("dedup new.jsonl {say} --against old -o new --force"));
+            assert_eq!(report["histories"][0]["kind"], if run.is_empty() { "texts" } else { "index" });
+            assert_eq!(bench.read("new/kept.jsonl"), lines(&later), "{bits} {run}");
+        }
+        let report = bench.json(&format!("stream s.twx in.jsonl {say} -q"));
+        let wordless = codes.iter().filter(|code| code.is_none()).count();
+        let new = stays.iter().filter(|&&at| codes[at].is_some()).count() + wordless;
+        assert_eq!(report["new"], new, "{report}");
+        // The parameters of the index are those of later runs.
+        bench.ok("stream s.twx in.jsonl -q");
+        bench.ok("build i.twx new.jsonl -q");
+    }
+}
+
+/// Runs the command and returns its message. Expects no success.
+fn unsuccessful(bench: &Bench, line: &str) -> String {
+    let output = bench.command(line).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{line}: {message}");
+    message
+}
+
+#[test]
+fn long_simhashes_where_they_cannot_be_are_refused() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&texts(9)));
+    for line in ["build i.twx in.jsonl", "dedup in.jsonl -o out", "stream i.twx in.jsonl"] {
+        for (options, why) in
+            [("", "--near within:K"), ("--near 0.8", "--near within:K"), ("--near within:257", "within")]
+        {
+            let options = format!("--simhash-bits 256 {options}");
+            says(&unsuccessful(&bench, &format!("{line} {options}")), &[why]);
+        }
+        let refused = bench.misused(&format!("{line} --simhash-bits 100 --near within:9"));
+        says(&refused, &["expected one of 64, 128, 192, 256, 384, 512, found \"100\""]);
+        let refused = bench.misused(&format!("{line} --near within:11"));
+        says(&refused, &["--simhash-bits or --fingerprint-field"]);
+        let both = format!("{line} --simhash-bits 128 --near within:9 --fingerprint-field text");
+        says(&bench.misused(&both), &["--simhash-bits"]);
+    }
+    let long = "--simhash-bits 256 --near within:9";
+    for (options, why) in [
+        ("--method minhash,simhash", "minhash with a simhash of 256 bits"),
+        ("--method minhash", "--method simhash"),
+        ("--sets kept", "--sets"),
+        ("--bottom 9", "bottom with a simhash of 256 bits"),
+        ("--design small", "tables with a simhash of 256 bits"),
+        ("--bands 4", "--bands"),
+        ("--as sketches", "a file of sketches holds 64 bits"),
+    ] {
+        says(&bench.misused(&format!("build i.twx in.jsonl {long} {options}")), &[why]);
+    }
+    bench.ok(&format!("build i.twx in.jsonl {long} -q"));
+    bench.ok("build usual.twx in.jsonl --method simhash -q");
+    for (line, why) in [
+        ("build i.twx in.jsonl --simhash-bits 128", "simhashes have 256 bits in this index"),
+        ("build usual.twx in.jsonl --simhash-bits 128", "simhashes have 64 bits in this index"),
+        ("build i.twx in.jsonl --simhash-weights distinct", "simhash-weights is occurrences in this index"),
+        ("build i.twx in.jsonl --method minhash", "simhash is kept in this index"),
+        ("query i.twx in.jsonl --near 0.8", "keeps no MinHash"),
+        ("pairs i.twx --near 0.8", "MinHash"),
+        ("pairs i.twx --with usual.twx", "usual.twx"),
+    ] {
+        says(&unsuccessful(&bench, line), &[why]);
+    }
 }

@@ -79,7 +79,7 @@ const JOBS: [(&str, &[&str]); 7] = [
 ];
 
 /// A value for each option, or for the option of a verb; `true` for a flag.
-const VALUES: [(&str, &str); 98] = [
+const VALUES: [(&str, &str); 99] = [
     ("access", "read"),
     ("against", "earlier.psg"),
     ("against-fingerprints", "raw.u64"),
@@ -157,6 +157,7 @@ const VALUES: [(&str, &str); 98] = [
     ("sharing", "20"),
     ("shingle-hash", "rabin"),
     ("signature-bits", "4"),
+    ("simhash-bits", "256"),
     ("simhash-weights", "distinct"),
     ("skip-bad", "5"),
     ("stamp-field", "points"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use twindex::params::KeyKind;
 use twindex::sketch::IdfTable;
 use twindex::sys::UncachedVfs;
-use twindex::{Document, Index, Key, Params, Snapshot, WriterOptions};
+use twindex::{Code, Document, Index, Key, Params, Snapshot, WriterOptions};
 use twindex_join::SetReader;
 
 use crate::results::{compared, layout, wordless};
@@ -72,9 +72,11 @@ impl Indexed<'_> {
         let mut reader = SetReader::new(&grouped.sets);
         let value = |number: u32| grouped.value_of(group(number));
         let Some(sketches) = self.sketches else {
+            // The file `wordless` lists documents without a fingerprint, which only an index of simhashes holds.
+            let codes = self.params.codes.filter(|codes| codes.votes.is_some());
+            let of_no_words = codes.and_then(|codes| Code::of_bytes(&vec![0; usize::from(codes.bits / 8)]));
             for number in 0..grouped.len() as u32 {
-                let (membership, code) = (wanted(number), corpus.code_of(group(number)));
-                // The file `wordless` lists documents without a fingerprint, which the index cannot hold.
+                let (membership, code) = (wanted(number), corpus.code_of(group(number)).or(of_no_words));
                 let Some(code) = code.filter(|_| membership != IndexMembership::Not) else { continue };
                 let document = Document::from(code);
                 let document = if self.params.values { document.with_value(value(number)) } else { document };

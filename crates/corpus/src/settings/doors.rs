@@ -43,6 +43,12 @@ pub const DIFFERS: &[Difference] = &[
         why: "texts in memory are compared by shingles; Index.pairs(within=K) compares simhashes",
     },
     Difference {
+        doors: &[PythonDedup, SparkDedup],
+        setting: "simhash_bits",
+        form: "",
+        why: "the rule compares shingles here; Params(simhash_bits=...) is for simhashes",
+    },
+    Difference {
         doors: &[SparkDedup],
         setting: "near",
         form: "within:K",

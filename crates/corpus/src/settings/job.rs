@@ -104,6 +104,17 @@ type RuleRefusal = (fn(&Rule, Near) -> bool, &'static str);
 /// The refused combinations of settings of a rule, for files and for texts in memory.
 const REFUSED_RULES: &[RuleRefusal] = &[
     (
+        |rule, near| rule.simhash_bits.are_long() && near.within().is_none(),
+        "--simhash-bits goes with --near within:K, which compares simhashes",
+    ),
+    (
+        |rule, near| {
+            rule.simhash_bits.are_long()
+                && near.within().is_some_and(|within| within > rule.simhash_bits.bits())
+        },
+        "--near within:K: simhashes differ in at most --simhash-bits bits",
+    ),
+    (
         |rule, near| rule.weights != Weights::Distinct && near.threshold().is_none(),
         "--weights goes with a resemblance or containment in --near: they are counted",
     ),
@@ -131,9 +142,14 @@ const REFUSED: &[Refusal] = &[
     (
         |job| {
             !job.brings_fingerprints()
+                && !job.rule.simhash_bits.are_long()
                 && job.near().within().is_some_and(|within| within > WITHIN_MAX_OF_INDEX)
         },
-        "--near within:K with a K above 10 goes with --fingerprint-field",
+        "--near within:K with a K above 10 goes with --simhash-bits or --fingerprint-field",
+    ),
+    (
+        |job| job.brings_fingerprints() && job.rule.simhash_bits.are_long(),
+        "--simhash-bits is for the simhashes of texts, and --fingerprint-field brings fingerprints as they are",
     ),
     (
         |job| job.brings_fingerprints() && job.rule.keep.has(&Keep::Longest),
@@ -338,7 +354,8 @@ impl Dedup {
 
     /// Returns whether near documents are found with an index of all documents, unless fingerprints are compared as codes.
     pub(crate) fn searches_index(&self) -> bool {
-        self.near().within().is_some_and(|within| within <= WITHIN_MAX_OF_INDEX)
+        !self.rule.simhash_bits.are_long()
+            && self.near().within().is_some_and(|within| within <= WITHIN_MAX_OF_INDEX)
     }
 
     /// Returns whether documents are fingerprints of any width, which no index holds.
@@ -369,8 +386,12 @@ impl Dedup {
         if let Near::Within(within) = self.near() {
             let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
             // A larger radius is for codes, which are not sketched.
-            let within = within.min(WITHIN_MAX_OF_INDEX) as u8;
-            let mut builder = builder.simhash_weighted(within, weights);
+            let of_tables = within.min(WITHIN_MAX_OF_INDEX) as u8;
+            let mut builder = builder.simhash_weighted(of_tables, weights);
+            if self.rule.simhash_bits.are_long() {
+                let bits = self.rule.simhash_bits.bits();
+                builder = builder.simhash_bits(bits).near(NearInIndex::within(within));
+            }
             if self.results.index == IndexOf::All {
                 builder = builder.marks();
             }

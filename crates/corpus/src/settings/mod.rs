@@ -29,6 +29,6 @@ pub use near::{Near, THRESHOLD, THRESHOLD_MIN};
 pub use reading::{Fingerprints, Reading};
 pub use resources::{MEMORY, MEMORY_MIN, Resources};
 pub use results::{Also, IndexOf, Results};
-pub use rule::{BoilerplateSpans, Keep, KeepOrder, Rule, Weights};
+pub use rule::{BoilerplateSpans, Keep, KeepOrder, Rule, SimhashBits, Weights};
 pub use scope::Scope;
 pub use value::{Choice, Kind, Value};

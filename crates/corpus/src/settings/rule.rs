@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use twindex::params::WeightUnit;
+use twindex::params::{SIMHASH_BITS, WeightUnit};
+use twindex::sketch::CODE_WIDTHS;
 
 pub use crate::input::fields::keep::{Keep, KeepOrder};
 use crate::passages::boilerplate::count::BOILERPLATE_WORDS;
@@ -22,9 +23,13 @@ settings! {
         /// divided by the number of shingles in at least one of them, counted exactly. `containment:J`: the larger
         /// document contains at least the share J of the shingles of the smaller one. The smaller one is removed;
         /// between documents of equal size, --keep decides. `within:K`, 0 to 10: the simhashes differ in at most K
-        /// bits; with --fingerprint-field, up to 512. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
+        /// bits; with --simhash-bits or --fingerprint-field, up to 512. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
         /// --fingerprint-field]
         near: Option<Near> = None, "NEAR", alias "threshold";
+        /// Number of bits of the simhashes of --near within:K: 64, 128, 192, 256, 384 or 512
+        ///
+        /// More bits distinguish documents better. With more than 64, all simhashes are compared, and K may be up to BITS.
+        simhash_bits: SimhashBits = SimhashBits::default(), "BITS", rare true;
         /// Which of several near documents is kept; repeated, the first rule that distinguishes two documents decides
         ///
         /// `first`: the first in input order. `longest`: the one with the most tokens. `smallest-key`: the one with the
@@ -60,6 +65,47 @@ settings! {
         /// Documents that share their rarest shingles are all compared, near or not, so time may grow with the square of
         /// their number. The number of comparisons depends on the processor. [default: no limit]
         max_work: Option<u64> = None, "N", rare true;
+    }
+}
+
+/// The number of bits of a simhash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimhashBits(u16);
+
+impl SimhashBits {
+    /// Returns the number of bits.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Returns whether simhashes have more than 64 bits, which no tables find.
+    #[must_use]
+    pub fn are_long(self) -> bool {
+        self.0 > SIMHASH_BITS
+    }
+}
+
+impl Default for SimhashBits {
+    fn default() -> Self {
+        Self(SIMHASH_BITS)
+    }
+}
+
+impl FromStr for SimhashBits {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bits = CODE_WIDTHS.into_iter().find(|bits| bits.to_string() == text);
+        let expected = || CODE_WIDTHS.map(|bits| bits.to_string()).join(", ");
+        bits.map(|bits| Self(bits as u16))
+            .ok_or_else(|| format!("expected one of {}, found {text:?}", expected()))
+    }
+}
+
+impl fmt::Display for SimhashBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -162,7 +208,7 @@ macro_rules! by_text {
     )+};
 }
 
-by_text!(BoilerplateSpans, WeightUnit);
+by_text!(BoilerplateSpans, SimhashBits, WeightUnit);
 
 choices! {
     Weights {

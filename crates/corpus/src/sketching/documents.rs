@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow};
 use rayon::prelude::*;
-use twindex::params::{Family, MinhashWeights, Tokens};
+use twindex::params::{Family, MinhashWeights, SIMHASH_BITS, Tokens};
 use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
 use twindex::sys::MemoryBudget;
 use twindex::{Error, Fingerprint, Key};
@@ -109,6 +109,9 @@ impl<'s> Sketching<'s> {
             // An index of fingerprints of any width has no sketches.
             Content::Fingerprint(_) if sketcher.params().simhash.is_none() => {
                 Ok(sketcher.sketch_features(&[], scratch, sketch)?)
+            }
+            Content::Fingerprint(fingerprint) if sketcher.params().simhash_bits > SIMHASH_BITS => {
+                Ok(sketcher.sketch_fingerprint(fingerprint, scratch, sketch)?)
             }
             Content::Fingerprint(fingerprint) => {
                 // A longer fingerprint is compared itself; its sketch only shows that there is one.
@@ -215,7 +218,7 @@ pub struct Sketched {
     pub(crate) part: u32,
     /// The sketch of the document.
     pub sketch: Sketch,
-    /// The fingerprint, if the document is one.
+    /// The fingerprint, if the document is one, or its simhash of more than 64 bits.
     pub code: Option<Code>,
     /// The line of the document and the hash of its content, if requested.
     pub whole: WholeDocument,
@@ -496,7 +499,7 @@ pub(crate) fn for_each_remembered<L: Send>(
             let recalled = match how {
                 None => None,
                 Some(((minima, _), _, take, _)) => memory.recall(|bytes| {
-                    bytes.0 = sketcher.restore(minima, bytes.0, &mut one.sketch).ok()?;
+                    bytes.0 = one.restore(sketcher, minima, bytes.0)?;
                     take(bytes)
                 })?,
             };
@@ -642,6 +645,19 @@ pub(crate) fn announce(
 }
 
 impl Sketched {
+    /// Decodes the sketch at the beginning of `bytes`, and returns the bytes after it; `None` if there is none.
+    fn restore<'b>(&mut self, sketcher: &Sketcher, minima: usize, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let rest = sketcher.restore(minima, bytes, &mut self.sketch).ok()?;
+        self.take_code();
+        Some(rest)
+    }
+
+    /// Takes a simhash of more than 64 bits from the sketch.
+    fn take_code(&mut self) {
+        let long = self.sketch.code().filter(|code| code.bits() > usize::from(SIMHASH_BITS));
+        self.code = self.code.or(long);
+    }
+
     fn at(place: Place) -> Self {
         Self {
             key: Vec::new(),
@@ -768,6 +784,7 @@ fn sketch_into(
             return Err(record.bad(why)); // a weight is out of range
         }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+        one.take_code();
         let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
         let sizes = [
             scratch.elements().len() as u64,

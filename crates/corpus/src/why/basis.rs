@@ -63,11 +63,8 @@ impl WhyColumns {
                 (Score::Resemblance { intersection: both as u32, union }, ScoreKind::Containment)
             }
             Self::Distance => {
-                let prints = a.sketch.fingerprint().zip(b.sketch.fingerprint());
-                let distance = match (a.code, b.code) {
-                    (Some(a), Some(b)) => a.distance(&b),
-                    _ => prints.map_or(0, |(a, b)| (a.0 ^ b.0).count_ones()),
-                };
+                let codes = a.code.or(a.sketch.code()).zip(b.code.or(b.sketch.code()));
+                let distance = codes.map_or(0, |(a, b)| a.distance(&b));
                 (Score::Distance(distance), ScoreKind::Distance)
             }
         };

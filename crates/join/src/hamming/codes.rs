@@ -121,7 +121,10 @@ impl<'a> StoredCodes<'a> {
             }
             segment.check_map()?;
             let code = |ordinal: u32| &all[ordinal as usize * width..][..width];
-            let live = (0..documents).filter(|&ordinal| !deleted.contains(ordinal));
+            // With `votes`, zeros are those of a document without tokens, which is near no other.
+            let has_code =
+                |ordinal: u32| codes.votes.is_none() || code(ordinal).iter().any(|&word| word != 0);
+            let live = (0..documents).filter(|&ordinal| !deleted.contains(ordinal) && has_code(ordinal));
             let mut order = Column::of(budget, live)?;
             order.sort_unstable_by(|&a, &b| code(a).cmp(code(b)).then(a.cmp(&b)));
             for (at, &ordinal) in order.iter().enumerate() {

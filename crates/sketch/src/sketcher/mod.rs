@@ -17,8 +17,9 @@ use crate::hash::Fast;
 use crate::left_out::{LeavesOut, LeftOut};
 use crate::occurrences::set_apart;
 use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
+use crate::simhash::of_word;
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
-use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
+use crate::{Buffers, Code, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
 /// Computes the [`Sketch`]es of texts, all with the same parameters. It is cheap to clone, and threads can share it.
 ///
@@ -46,6 +47,7 @@ pub struct Sketcher {
     /// The hash function for the names of features that callers supply.
     names: Fast,
     weights: Option<SimhashWeights>,
+    simhash_bits: usize,
     /// The weights of shingles in minima, samples and sets.
     minhash_weights: MinhashWeights,
     /// The unit to which `minhash_weights` are rounded; `None` if they are not rounded.
@@ -216,12 +218,14 @@ impl Sketcher {
         idf: Option<Arc<IdfTable>>,
         leaves_out: Option<Arc<dyn LeavesOut>>,
     ) -> Result<Self> {
+        params.check_simhash_bits()?;
         Ok(Self {
             digest: params.digest(),
             level: Level::chosen(),
             shingler: Shingler::new(&params.shingling)?,
             names: Fast::new(params.shingling.seed),
             weights: params.simhash,
+            simhash_bits: params.simhash_bits.into(),
             minhash_weights: params.minhash_weights(),
             unit: params.minhash.and_then(|minhash| minhash.unit),
             elements_max: ELEMENTS_MAX,
@@ -495,13 +499,13 @@ impl Sketcher {
         }
         let sets_kept = self.params.minhash.is_some() || self.params.bottom > 0 || self.params.modulus > 0;
         let counts = if sets_kept { !shingles.is_empty() } else { !is_zero };
-        let votes = || {
-            self.idf_of_fingerprints()
-                .map_or_else(|| weighted(features.iter().copied()), |idf| idf.vector(features))
+        let votes = |word| match self.idf_of_fingerprints() {
+            Some(idf) => idf.vector_word(features, word),
+            None => weighted(features.iter().map(|&(hash, weight)| (of_word(hash, word), weight))),
         };
-        let fingerprint = self.weights.filter(|_| counts).map(|_| votes());
+        let code = self.weights.filter(|_| counts).map(|_| Code::of_votes(self.simhash_bits, votes));
         scratch.tokens = scratch.shingles.len();
-        self.finish(scratch, sketch, fingerprint);
+        self.finish(scratch, sketch, code);
         Ok(())
     }
 
@@ -522,11 +526,11 @@ impl Sketcher {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters keep no simhash, or if they keep minima, samples or sets, which cannot be
-    /// computed from a fingerprint.
+    /// [`Error::Invalid`] if the parameters keep no simhash of this number of bits, or if they keep minima, samples or sets,
+    /// which cannot be computed from a fingerprint.
     pub fn sketch_fingerprint(
         &self,
-        fingerprint: Fingerprint,
+        fingerprint: impl Into<Code>,
         scratch: &mut Scratch,
         sketch: &mut Sketch,
     ) -> Result<()> {
@@ -539,9 +543,17 @@ impl Sketcher {
                 "these parameters keep more than a simhash, and a fingerprint is nothing else".into(),
             ));
         }
+        let code = fingerprint.into();
+        if code.bits() != self.simhash_bits {
+            return Err(Error::Invalid(format!(
+                "these parameters keep fingerprints of {} bits, and this one has {}",
+                self.simhash_bits,
+                code.bits()
+            )));
+        }
         scratch.shingles.clear();
         scratch.tokens = 1;
-        self.finish(scratch, sketch, Some(fingerprint));
+        self.finish(scratch, sketch, Some(code));
         Ok(())
     }
 
@@ -623,22 +635,33 @@ impl Sketcher {
                 }
             }
         }
-        let votes = || match self.idf_of_fingerprints() {
-            Some(idf) => idf.simhash(shingles),
-            None if self.weights == Some(SimhashWeights::Distinct) && !self.takes_distinct() => {
-                let mut distinct = shingles.clone();
-                distinct.sort_unstable();
-                distinct.dedup();
-                simhash_at(self.level, &distinct)
-            }
-            None => simhash_at(self.level, shingles),
+        let mut distinct = Vec::new();
+        let voters = if self.weights == Some(SimhashWeights::Distinct) && !self.takes_distinct() {
+            distinct.extend_from_slice(shingles);
+            distinct.sort_unstable();
+            distinct.dedup();
+            &distinct
+        } else {
+            &*shingles
         };
-        let fingerprint = self.weights.filter(|_| !shingles.is_empty()).map(|_| votes());
+        let votes = |word| {
+            if let Some(idf) = self.idf_of_fingerprints() {
+                return idf.simhash_word(voters, word);
+            }
+            if word == 0 {
+                return simhash_at(self.level, voters);
+            }
+            hashes.clear();
+            hashes.extend(voters.iter().map(|&hash| of_word(hash, word)));
+            simhash_at(self.level, hashes)
+        };
+        let has_code = self.weights.is_some() && !shingles.is_empty();
+        let code = has_code.then(|| Code::of_votes(self.simhash_bits, votes));
         *has_elements = self.unit.is_some() || self.minhash_weights == MinhashWeights::Frequencies;
         if *has_elements && self.unit.is_none() {
             set_apart(elements);
         }
-        self.finish(scratch, sketch, fingerprint);
+        self.finish(scratch, sketch, code);
         Ok(())
     }
 
@@ -648,7 +671,7 @@ impl Sketcher {
             sketch.params = Some(Arc::clone(&self.params));
             sketch.digest = self.digest;
         }
-        sketch.fingerprint = None;
+        sketch.code = None;
         sketch.signature.clear();
         sketch.features.clear();
         sketch.bottom.clear();
@@ -656,12 +679,12 @@ impl Sketcher {
         sketch.set.clear();
     }
 
-    /// Completes the sketch from `fingerprint` and `scratch`. Weighted minima of the family `darts` are computed from
+    /// Completes the sketch from `code` and `scratch`. Weighted minima of the family `darts` are computed from
     /// `weighted`. The other sketches are computed from `elements` if `has_elements`, otherwise from `shingles`.
-    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
+    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, code: Option<Code>) {
         let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
         self.clear(sketch);
-        sketch.fingerprint = fingerprint;
+        sketch.code = code;
         if shingles.is_empty() {
             return;
         }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::Fingerprint;
 use crate::error::{Error, Result};
 use crate::params::SketchParams;
+use crate::{Code, Fingerprint};
 
 /// The sketch of one document: its fingerprint, signature, features and sampled hashes, or those of them that the
 /// parameters include.
@@ -15,7 +15,7 @@ use crate::params::SketchParams;
 pub struct Sketch {
     pub(super) params: Option<Arc<SketchParams>>,
     pub(super) digest: u128,
-    pub(super) fingerprint: Option<Fingerprint>,
+    pub(super) code: Option<Code>,
     pub(super) signature: Vec<u32>,
     pub(super) features: Vec<u64>,
     pub(super) bottom: Vec<u64>,
@@ -28,7 +28,7 @@ impl Sketch {
     /// tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.fingerprint.is_none() && self.signature.is_empty() && self.features.is_empty()
+        self.code.is_none() && self.signature.is_empty() && self.features.is_empty()
     }
 
     /// Removes the features, and all but the first `minima` minima, so that the [stored](Self::store) sketch is small. The
@@ -38,10 +38,19 @@ impl Sketch {
         self.signature.truncate(minima);
     }
 
-    /// Returns the simhash fingerprint; `None` if the parameters exclude fingerprints or if the sketch is empty.
+    /// Returns the simhash fingerprint of 64 bits; `None` if the parameters have fingerprints of more bits or none, or if
+    /// the sketch is empty.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
-        self.fingerprint
+        let code = self.code.filter(|code| code.bits() == 64)?;
+        code.words().first().map(|&word| Fingerprint(word))
+    }
+
+    /// Returns the simhash fingerprint of [any number of bits](SketchParams::simhash_bits); `None` if the parameters exclude
+    /// fingerprints or if the sketch is empty.
+    #[must_use]
+    pub fn code(&self) -> Option<Code> {
+        self.code
     }
 
     /// Returns all t minima with all their bits; they are [packed](crate::pack) only when they are stored. The slice is

@@ -2,7 +2,7 @@
 
 use super::{Sketch, Sketcher};
 use crate::error::{Error, Result};
-use crate::{Fingerprint, pack};
+use crate::{Code, pack};
 
 /// Number of lists in an encoded sketch. The lengths of all five come before the first list.
 const LISTS: usize = 5;
@@ -26,9 +26,10 @@ impl Sketch {
     /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     pub fn store(&self, whole: usize, out: &mut Vec<u8>) {
-        let fingerprint = self.fingerprint();
-        out.push(fingerprint.is_some().into());
-        out.extend(fingerprint.map_or(0, |fingerprint| fingerprint.0).to_le_bytes());
+        let code = self.code();
+        out.push(code.map_or(0, |code| code.words().len() as u8));
+        let words = code.as_ref().map_or(&[0][..], Code::words);
+        out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         let lengths: [usize; LISTS] = [
             self.signature().len(),
             self.features().len(),
@@ -59,8 +60,10 @@ impl Sketcher {
     }
 
     fn restored<'b>(&self, whole: usize, bytes: &'b [u8], sketch: &mut Sketch) -> Option<&'b [u8]> {
-        let (&has_fingerprint, bytes) = bytes.split_first()?;
-        let (fingerprint, mut bytes) = bytes.split_first_chunk()?;
+        let (&count, bytes) = bytes.split_first()?;
+        let (code, mut bytes) = bytes.split_at_checked(8 * usize::from(count.max(1)))?;
+        let words = code.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        let words: Vec<u64> = words.take(count.into()).collect();
         let mut lengths = [0; LISTS];
         for length in &mut lengths {
             let (first, rest) = bytes.split_first_chunk()?;
@@ -70,14 +73,16 @@ impl Sketcher {
         let params = self.params();
         let of_minhash = params.minhash.map_or([0; 2], |minhash| [minhash.minima(), minhash.bands.into()]);
         // After `Sketch::shorten`, a sketch has `whole` minima and no features.
-        let fits = ([0, of_minhash[0]].contains(&minima) || minima == whole && features == 0)
+        let bits = usize::from(params.simhash_bits);
+        let fits = (words.is_empty() || params.simhash.is_some() && 64 * words.len() == bits)
+            && ([0, of_minhash[0]].contains(&minima) || minima == whole && features == 0)
             && (features == 0 || features == of_minhash[1])
             && bottom <= params.bottom.into();
         if !fits {
             return None;
         }
         self.clear(sketch);
-        sketch.fingerprint = (has_fingerprint != 0).then(|| Fingerprint(u64::from_le_bytes(*fingerprint)));
+        sketch.code = Code::of_words(&words);
         let bits = bits_of(sketch);
         let Sketch { signature, features: of_bands, bottom: min, modular: of_modulus, set: of_set, .. } =
             sketch;

@@ -1,6 +1,7 @@
 //! Tests sketches of texts, sets and vectors, and the checks of parameters.
 
 use super::*;
+use crate::Fingerprint;
 use crate::hash::mix;
 use crate::params::{Family, MinhashParams, Shingling};
 
@@ -389,4 +390,132 @@ fn weights_out_of_the_range_of_units_are_refused() {
     }
     params.minhash.as_mut().unwrap().weights = MinhashWeights::Distinct;
     assert!(params.check().unwrap_err().to_string().contains("minhash-unit without"));
+}
+
+/// Computes the fingerprint of `bits` bits from the definition: votes are the hashes and weights.
+fn naive_code(votes: &[(u64, i64)], bits: usize) -> Code {
+    let mut words = vec![0_u64; bits / 64];
+    for (place, word) in (0_u64..).zip(&mut words) {
+        for bit in 0..64 {
+            let sum: i128 = votes
+                .iter()
+                .map(|&(hash, weight)| {
+                    let hash = match place {
+                        0 => hash,
+                        _ => mix(hash.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+                    };
+                    if hash >> bit & 1 == 1 { i128::from(weight) } else { -i128::from(weight) }
+                })
+                .sum();
+            *word |= u64::from(sum > 0) << bit;
+        }
+    }
+    Code::of_words(&words).unwrap()
+}
+
+#[test]
+fn fingerprints_of_every_width_and_weight_equal_the_definition() {
+    let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+    let all: Vec<u64> = (0..5000).map(|number| mix(number * 7 + number % 3)).collect();
+    let frequencies = (0..5000).map(|number| number % 1000).collect();
+    let mut hashes = all.clone();
+    hashes.sort_unstable();
+    let table = Arc::new(IdfTable::new(9, 1023, 0, shingling.clone(), hashes, frequencies).unwrap());
+    for bits in crate::CODE_WIDTHS {
+        for weights in
+            [SimhashWeights::Occurrences, SimhashWeights::Distinct, SimhashWeights::Idf { table: 9 }]
+        {
+            let params = SketchParams::new(shingling.clone()).with_simhash(weights);
+            let params = params.with_simhash_bits(bits as u16);
+            params.check().unwrap();
+            let sketcher = match weights {
+                SimhashWeights::Idf { .. } => Sketcher::with_idf(&params, Arc::clone(&table)),
+                _ => Sketcher::new(&params),
+            };
+            let sketcher = sketcher.unwrap();
+            let weight = |hash| match weights {
+                SimhashWeights::Idf { .. } => i64::from(table.weight(hash)),
+                _ => 1,
+            };
+            for count in [0, 1, 2, 9, 127, 128, 300, 4097] {
+                let mut features: Vec<u64> = all[..count].to_vec();
+                features.extend_from_within(..count / 3);
+                let mut voters = features.clone();
+                if weights == SimhashWeights::Distinct {
+                    voters.truncate(count);
+                }
+                let votes: Vec<(u64, i64)> = voters.iter().map(|&hash| (hash, weight(hash))).collect();
+                let expected = (count > 0).then(|| naive_code(&votes, bits));
+                for level in Level::tested() {
+                    let found = of_features(&sketcher.clone().at(level), &features);
+                    assert_eq!(found.code(), expected, "{bits} bits, {weights:?}, {count}, {level}");
+                    let fingerprint =
+                        expected.filter(|_| bits == 64).map(|code| Fingerprint(code.words()[0]));
+                    assert_eq!((found.fingerprint(), found.is_empty()), (fingerprint, count == 0));
+                    let (mut bytes, mut again) = (Vec::new(), Sketch::default());
+                    found.store(0, &mut bytes);
+                    assert!(sketcher.restore(0, &bytes, &mut again).unwrap().is_empty());
+                    assert_eq!(again, found);
+                }
+                if weights != SimhashWeights::Distinct {
+                    let vector: Vec<(u64, i64)> =
+                        features.iter().zip(1..).map(|(&hash, place)| (hash, place % 5 - 2)).collect();
+                    let votes: Vec<(u64, i64)> =
+                        vector.iter().map(|&(hash, value)| (hash, value * weight(hash))).collect();
+                    let found = of_weighted(&sketcher, &vector).unwrap();
+                    assert_eq!(found.code(), (count > 0).then(|| naive_code(&votes, bits)), "{bits} {count}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_fingerprint_is_never_zero_and_begins_with_the_short_one() {
+    let params = SketchParams::new(Shingling::words(2, 0)).with_simhash(SimhashWeights::Occurrences);
+    let text = "a rose is a rose is a rose";
+    let short = Sketcher::new(&params).unwrap().sketch(text).unwrap();
+    let long = Sketcher::new(params.with_simhash_bits(512)).unwrap().sketch(text).unwrap();
+    assert_eq!(long.code().unwrap().words()[0], short.fingerprint().unwrap().0);
+    assert_eq!((long.fingerprint(), short.code().map(|code| code.bits())), (None, Some(64)));
+    assert!(
+        long.check_comparable(short.params.as_ref().unwrap())
+            .unwrap_err()
+            .to_string()
+            .contains("simhash-bits")
+    );
+    let tied = Code::of_votes(128, |_| Fingerprint(0));
+    assert_eq!((tied.words(), tied.is_zero()), (&[0, 1][..], false));
+    assert!(Code::of_votes(64, |_| Fingerprint(0)).is_zero());
+}
+
+#[test]
+fn long_fingerprint_beside_other_sketches_is_refused() {
+    let long = |bits| {
+        let params = SketchParams::new(Shingling::words(1, 0)).with_simhash(SimhashWeights::Distinct);
+        params.with_simhash_bits(bits)
+    };
+    let with = |change: fn(&mut SketchParams)| {
+        let mut params = long(256);
+        change(&mut params);
+        params
+    };
+    for (params, named) in [
+        (long(256).with_minhash(6, 14), "minhash with a simhash of 256 bits"),
+        (with(|params| params.sets = true), "sets with"),
+        (with(|params| params.bottom = 1), "bottom with"),
+        (with(|params| params.modulus = 1), "modulus with"),
+        (with(|params| params.simhash = None), "simhash-bits without simhash"),
+        (long(100), "simhash-bits is 100, allowed are [64"),
+        (long(0), "simhash-bits is 0"),
+    ] {
+        let error = params.check().unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        assert!(Sketcher::new(params).is_err());
+    }
+    let features = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
+    let sketcher = Sketcher::new(SketchParams { shingling: features, ..long(128) }).unwrap();
+    let refused =
+        sketcher.sketch_fingerprint(Fingerprint(1), &mut Scratch::default(), &mut Sketch::default());
+    assert!(refused.unwrap_err().to_string().contains("fingerprints of 128 bits"));
 }

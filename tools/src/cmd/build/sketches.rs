@@ -71,6 +71,10 @@ impl BuildArgs {
         let features = self.input.reads_features();
         let table = self.params.table(features)?;
         let params = self.params.params(DocumentKind::documents(features), table.as_ref())?;
+        if params.codes.is_some() && !is_table {
+            let why = "--simhash-bits: a file of sketches holds 64 bits; leave out --as, or take --as table";
+            return Err(Usage::new(why).into());
+        }
         let sketcher = match table {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,
@@ -384,8 +388,8 @@ fn write_table(
 
 fn write_row(lines: &mut Vec<u8>, key: &[u8], sketch: &twindex::Sketch) -> io::Result<()> {
     tsv::write_field(lines, key)?;
-    match sketch.fingerprint() {
-        Some(fingerprint) => write!(lines, "\t{:016x}\t", fingerprint.0)?,
+    match sketch.code() {
+        Some(code) => write!(lines, "\t{code}\t")?,
         None => lines.write_all(b"\t-\t")?,
     }
     if sketch.features().is_empty() {
