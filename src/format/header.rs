@@ -76,6 +76,10 @@ pub const FEATURE_CODES: u32 = 8192;
 /// Incompatible feature of segments: the sections [`Part`](super::contents::Kind::Part) index the codes.
 pub const FEATURE_PARTS: u32 = 16384;
 
+/// Incompatible feature of segments, manifests and logs: the codes are simhashes
+/// ([`CodeParams::votes`](crate::params::CodeParams::votes) is set).
+pub const FEATURE_SIMHASHES: u32 = 32768;
+
 /// Returns the incompatible features that the parameters require in segments, manifests and logs.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -84,7 +88,11 @@ pub fn features_of(params: &Params) -> u32 {
     let fields = if fields::are_kept(params) { FEATURE_FIELDS } else { 0 };
     let priorities = if params.priorities { FEATURE_PRIORITIES } else { 0 };
     let suffixes = if params.suffixes { FEATURE_SUFFIXES } else { 0 };
-    let codes = if params.codes.is_some() { FEATURE_CODES } else { 0 };
+    let codes = match params.codes.map(|codes| codes.votes) {
+        None => 0,
+        Some(None) => FEATURE_CODES,
+        Some(Some(_)) => FEATURE_CODES | FEATURE_SIMHASHES,
+    };
     values | stamps | fields | priorities | suffixes | codes | features_of_sketches(params)
 }
 
@@ -160,7 +168,8 @@ impl Role {
     pub fn incompatible_known(self) -> u32 {
         const BY_PARAMS: u32 =
             FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
-        const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES | FEATURE_SUFFIXES | FEATURE_CODES;
+        const OF_FIELDS: u32 =
+            FEATURE_FIELDS | FEATURE_PRIORITIES | FEATURE_SUFFIXES | FEATURE_CODES | FEATURE_SIMHASHES;
         match self {
             Self::Manifest => {
                 FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS

@@ -45,8 +45,8 @@ fn unknown_version_or_feature_is_refused_with_advice() {
         refused("format version", "4", "3; use a newer version")
     );
     assert_eq!(
-        with(|header| header.incompatible.set(0x8000)),
-        refused("incompatible feature set", "0x8000", "0x7ff6; use a newer version")
+        with(|header| header.incompatible.set(0x1_0000)),
+        refused("incompatible feature set", "0x10000", "0xfff6; use a newer version")
     );
     // The widths 128 and 256. A width of 256 does not fit in the byte, and would be written as 0.
     for (bits, change) in [

@@ -25,8 +25,8 @@ use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
     FEATURE_BOILERPLATE, FEATURE_CODES, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW,
-    FEATURE_NEAR, FEATURE_PACKED, FEATURE_PARTS, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_SUFFIXES,
-    FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
+    FEATURE_NEAR, FEATURE_PACKED, FEATURE_PARTS, FEATURE_PRIORITIES, FEATURE_SIMHASHES, FEATURE_STAMPS,
+    FEATURE_SUFFIXES, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -344,6 +344,22 @@ fn build_parts(path: &Path) {
     Index::adopt(path, params, &[segment]).unwrap();
 }
 
+/// Builds an index of simhashes of 192 bits of texts; some have no words. It has a segment and a log.
+fn build_simhashes(path: &Path) {
+    let params = Params::builder().u64_keys().words(2).simhash(20).simhash_bits(192).build().unwrap();
+    let index = Index::create(path, params).unwrap();
+    let (sketcher, mut writer) = (index.sketcher().unwrap(), index.writer().unwrap());
+    let put = |writer: &mut Writer, numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            writer.put(number, &sketcher.sketch(&crowd(number)).unwrap()).unwrap();
+        }
+        writer.commit().unwrap();
+    };
+    put(&mut writer, 0..20);
+    writer.flush().unwrap();
+    put(&mut writer, 20..25);
+}
+
 /// Returns a file of sketches with the sets of these texts. Its parameters include marks, but a file of sketches stores
 /// none.
 fn sketches_with_sets() -> Vec<u8> {
@@ -391,6 +407,7 @@ fn committed_as(name: &str) -> PathBuf {
         }
         write_on_request(&with_fields("codes"), build_codes);
         write_on_request(&with_fields("parts"), build_parts);
+        write_on_request(&with_fields("simhashes"), build_simhashes);
         let sketches = golden("sets.sketches");
         if is_requested() && !RealVfs.exists(&sketches).unwrap() {
             let mut file = RealVfs.create_temporary(sketches.parent().unwrap()).unwrap();
@@ -632,7 +649,7 @@ fn unknown_manifest_feature_is_refused_and_its_number_reported() {
     let of_sketches =
         FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
     let known = FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES;
-    let known = known | FEATURE_SUFFIXES | FEATURE_CODES | of_sketches;
+    let known = known | FEATURE_SUFFIXES | FEATURE_CODES | FEATURE_SIMHASHES | of_sketches;
     for unknown in [FEATURE_PACKED, FEATURE_CODES << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
@@ -792,6 +809,29 @@ fn format_3_index_with_parts_is_rebuilt_exactly() {
     let built = dir.path().join("parts");
     build_parts(&built);
     assert!(read(&built.join("000001.seg")) == segment, "another segment");
+}
+
+#[test]
+fn format_3_index_with_long_simhashes_is_rebuilt_exactly() {
+    committed();
+    let committed = with_fields("simhashes");
+    let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
+    let expected = FEATURE_FIELDS | FEATURE_CODES | FEATURE_NEAR | FEATURE_SIMHASHES;
+    assert_eq!([features("000001.seg"), features("LOG-000002")], [expected; 2]);
+    let index = Index::open(&committed).unwrap_or_else(|error| panic!("{error}"));
+    let (snapshot, sketcher) = (index.snapshot(), index.sketcher().unwrap());
+    for number in 0..25 {
+        let code = sketcher.sketch(&crowd(number)).unwrap().code();
+        assert_eq!(code.is_none(), number % 9 == 8);
+        assert_eq!(snapshot.get(number).unwrap().unwrap().code, code, "{number}");
+        let hits = code.map(|code| snapshot.within(code, 0).run().unwrap().hits);
+        assert!(hits.is_none_or(|hits| hits.iter().any(|hit| hit.key == KeyBuf::U64(number))), "{number}");
+    }
+    assert!(twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let built = dir.path().join("simhashes");
+    build_simhashes(&built);
+    assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
 }
 
 /// Returns the number in a key of the indexes with fields.

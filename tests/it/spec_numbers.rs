@@ -422,6 +422,7 @@ fn incompatible_features_have_the_specified_bits_and_names() {
         (header::FEATURE_SUFFIXES, "suffixes"),
         (header::FEATURE_CODES, "codes"),
         (header::FEATURE_PARTS, "parts"),
+        (header::FEATURE_SIMHASHES, "simhashes"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];

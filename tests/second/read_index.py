@@ -22,7 +22,7 @@ SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
 FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
 FEATURES_WEIGHTS = 1024
-FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_CODES = 2048, 4096, 8192
+FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_CODES, FEATURES_SIMHASHES = 2048, 4096, 8192, 32768
 
 
 def of_text(params):
@@ -102,7 +102,7 @@ class Params:
         attached = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
         self.has_fields = self.sets or self.marks or self.priorities or self.code_bits > 0
         fields = FEATURES_FIELDS * self.has_fields | FEATURES_PRIORITIES * self.priorities
-        fields |= FEATURES_CODES * (self.code_bits > 0)
+        fields |= FEATURES_CODES * (self.code_bits > 0) | FEATURES_SIMHASHES * ("codes-simhash" in self.all)
         fields |= FEATURES_SUFFIXES * suffixes
         self.features = attached | fields | self.of_sketches
 
@@ -173,7 +173,8 @@ def read_manifest(data):
              for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)
              for weights in (0, FEATURES_WEIGHTS)
              for left in (0, FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_BOILERPLATE | FEATURES_SUFFIXES,
-                          FEATURES_CODES)}
+                          FEATURES_CODES, FEATURES_CODES | FEATURES_SIMHASHES,
+                          FEATURES_CODES | FEATURES_SIMHASHES | FEATURES_BOILERPLATE)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")

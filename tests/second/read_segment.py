@@ -397,7 +397,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~32758 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~65526 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -505,7 +505,7 @@ class Segment:
         for name in ("sets", "suffixes", "marks", "priorities", "values"):
             need(self.params.get(name) in (None, "kept"), f"{name} that are kept, or no such line")
         fields = 256 * (has_sets or has_marks or has_priorities or code_bits > 0) + 512 * has_priorities
-        fields |= 8192 * (code_bits > 0)
+        fields |= 8192 * (code_bits > 0) + 32768 * ("codes-simhash" in self.params)
         fields |= 4096 * ("suffixes" in self.params)
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
