@@ -37,6 +37,9 @@ impl PairCondition {
     ) -> Result<Self> {
         let near = params.near();
         let by_resemblance = |threshold: f64| match (estimated, params.sets) {
+            _ if params.codes.is_some() => Err(Failure::invalid(
+                "resembling: this index keeps fingerprints, which are near by distance alone; leave it out",
+            )),
             (true, _) => Ok(Self::Estimated(threshold)),
             (false, true) => Ok(Self::Counted(threshold)),
             (false, false) => Err(Failure::invalid(

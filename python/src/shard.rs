@@ -10,7 +10,7 @@ use arrow_array::{Int32Array, Int64Array};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use twindex::format::sketches::Row;
-use twindex::params::KeyKind;
+use twindex::params::{CodeParams, KeyKind};
 use twindex::sys::lock::LockFailure;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Document, Index, Key};
@@ -88,6 +88,22 @@ struct UnfinishedShard {
     again: Option<String>,
 }
 
+impl UnfinishedShard {
+    /// Adds the document in a row, and notes whether its key is repeated.
+    fn put(&mut self, row: usize, key: Key<'_>, document: Document<'_>) -> Result<()> {
+        self.writer.put(key, document).map_err(|error| Failure::Record(row, error))?;
+        self.rows += 1;
+        let hash = match key {
+            Key::Bytes(key) => xxh3_128(key),
+            Key::U64(key) => xxh3_128(&key.to_le_bytes()),
+        };
+        if !self.seen.insert(hash) && self.again.is_none() {
+            self.again = Some(key.to_buf().to_string());
+        }
+        Ok(())
+    }
+}
+
 /// Builds the segment of one shard in a folder, under a name derived from its bytes.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct ShardBuilder {
@@ -159,7 +175,26 @@ impl ShardBuilder {
                  sets"
             )));
         }
-        py.detach(|| self.add_rows(&keys, &columns, sets.as_ref()))
+        py.detach(|| self.with_building(|building| self.add_rows(building, &keys, &columns, sets.as_ref())))
+    }
+
+    /// Adds fingerprints, for parameters with codes: a binary column, or a matrix of uint8.
+    fn add_codes(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, codes: &Bound<'_, PyAny>) -> Result<()> {
+        let Some(CodeParams { bits, .. }) = self.params.codes else {
+            return Err(Failure::invalid(
+                "codes: the parameters keep sketches of texts; give rows of Sketcher.rows to `add`",
+            ));
+        };
+        let (keys, codes) = (Column::of("key", keys)?, Column::of_codes("code", codes)?);
+        keys.check_len(&codes)?;
+        py.detach(|| {
+            self.with_building(|building| {
+                (0..keys.len()).try_for_each(|row| {
+                    let code = codes.code(row, bits)?;
+                    building.put(row, keys.key(row, self.params.key)?, code.into())
+                })
+            })
+        })
     }
 
     /// Finishes the segment. Returns its name, its number of documents, and its size in bytes.
@@ -185,9 +220,19 @@ impl ShardBuilder {
         self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
     }
 
-    fn add_rows(&self, keys: &Column, columns: &[Column; 5], sets: Option<&Column>) -> Result<()> {
+    /// Runs `work` with the shard, unless the builder has ended.
+    fn with_building(&self, work: impl FnOnce(&mut UnfinishedShard) -> Result<()>) -> Result<()> {
         let mut guard = self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(building) = guard.as_mut() else { return Err(ended()) };
+        work(guard.as_mut().ok_or_else(ended)?)
+    }
+
+    fn add_rows(
+        &self,
+        building: &mut UnfinishedShard,
+        keys: &Column,
+        columns: &[Column; 5],
+        sets: Option<&Column>,
+    ) -> Result<()> {
         let [fingerprints, features, signatures, bottoms, modulars] = columns;
         let (mut numbers, mut bottom, mut modular) = (Vec::new(), Vec::new(), Vec::new());
         let mut set = Vec::new();
@@ -214,15 +259,7 @@ impl ShardBuilder {
                 little_endian(row, "set", sets.text(row)?, &mut set)?;
                 document = document.with_set(&set);
             }
-            building.writer.put(key, document).map_err(|error| Failure::Record(row, error))?;
-            building.rows += 1;
-            let hash = match key {
-                Key::Bytes(key) => xxh3_128(key),
-                Key::U64(key) => xxh3_128(&key.to_le_bytes()),
-            };
-            if !building.seen.insert(hash) && building.again.is_none() {
-                building.again = Some(key.to_buf().to_string());
-            }
+            building.put(row, key, document)?;
         }
         Ok(())
     }

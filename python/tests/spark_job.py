@@ -361,6 +361,7 @@ def run(arguments, work):
         timed(f"passages, {name}", spans)
 
     timed("choices", lambda: choices(session, tw, mine))
+    timed("codes", lambda: codes(session, tw, mine))
     def group():
         rows = tw.groups(fielded).collect()
         lines = [b"\t".join([tw._field(row.key), tw._field(row.leader), b"%d" % row.size]) + b"\n" for row in rows]
@@ -483,6 +484,100 @@ def choices(session, tw, mine):
         raise AssertionError("options that do not go together were accepted")
     except twindex.InvalidError as error:
         assert "resembling does not go with containment" in str(error)
+
+
+def codes(session, tw, mine):
+    """Compares indexes of fingerprints in one and in three shards with a comparison of all, and with one that Python made."""
+    import pyarrow as pa
+    import pyarrow.parquet
+    from pyspark.sql import functions
+
+    chance = random.Random(256)
+    made = []
+    for _ in range(240):
+        code = int.from_bytes(chance.choice(made), "big") if made and chance.random() < 0.6 else chance.getrandbits(256)
+        for _ in range(chance.choice([0, 1, 12, 30])):
+            code ^= 1 << chance.randrange(256)
+        made.append(code.to_bytes(32, "big"))
+
+    def near(one, within, limit=None):
+        distances = ((int.from_bytes(one, "big") ^ int.from_bytes(code, "big")).bit_count() for code in made)
+        return sorted((far, at) for at, far in enumerate(distances) if far <= within)[:limit]
+
+    def answered(answers):
+        return sorted((row.query, row.distance, row.key, row.resemblance) for row in answers.collect())
+
+    params = twindex.Params(codes=256, near_within=31, keys="u64")
+    table = pa.table({"id": range(240), "image": [{"pdq": code} for code in made]})
+    pa.parquet.write_table(table, mine / "codes.parquet")
+    frame = session.read.parquet(str(mine / "codes.parquet"))
+    with twindex.Index.create(mine / "codes-alone.twx", params) as alone:
+        alone.put_many(range(240), made)
+    alone.compact()
+    right = {}
+    for within in (31, 60):
+        right[within] = sorted((at, key, far) for at, code in enumerate(made) for far, key in near(code, within) if at < key)
+    assert alone.pairs() == right[31] and 50 < len(right[31]) < len(right[60])
+    leader = list(range(240))
+    for a, b, _ in right[31]:
+        old, new = leader[b], leader[a]
+        leader = [min(old, new) if one in (old, new) else one for one in leader]
+    clusters = [(at, one) for at, one in enumerate(leader) if leader.count(one) > 1]
+    for count in (1, 3):
+        path = mine / f"codes-{count}.twx"
+        index = tw.build(frame.repartition(4), path, params, text="image.pdq", shards=count)
+        assert len(index.segments) == count and index.verify() == []
+        assert [index.get(at)["fingerprint"] for at in range(240)] == made
+        for within in (None, 60):
+            found = tw.pairs(session, path, within=within).cache()
+            assert sorted(tuple(row) for row in found.collect()) == right[within or 31], (count, within)
+            if within is None:
+                assert sorted((row.key, row.kept) for row in tw.clusters(found).collect()) == clusters
+            found.unpersist()
+        asked = frame.where("id % 4 = 0")
+        for within, limit, by_segment in ((None, 3, False), (60, None, True)):
+            answers = tw.query(asked, path, text="/image/pdq", within=within, limit=limit, by_segment=by_segment)
+            wanted = [(at, far, key, None) for at in range(0, 240, 4) for far, key in near(made[at], within or 31, limit)]
+            assert answered(answers) == wanted, (count, within, by_segment)
+        index.compact()
+        assert [digest(file) for file in path.glob("*.seg")] == [digest(file) for file in (mine / "codes-alone.twx").glob("*.seg")]
+    asked = {"path": mine / "codes-3.twx", "text": "image.pdq"}
+    refused("near by distance alone", lambda: tw.query(frame, **asked, resembling=0.8))
+    refused("at most 256 bits apart", lambda: tw.query(frame, **asked, within=257).collect())
+    refused("at most 256 bits apart", lambda: tw.pairs(session, asked["path"], within=257).collect())
+    for column, why in [
+        (functions.hex("image.pdq"), "column code: expected binary, as documents are fingerprints of 256 bits; found string"),
+        (
+            functions.expr("if(id = 7, null, image.pdq)"),
+            "column code: expected a value in each row, found null in the row of the key 7",
+        ),
+        (
+            functions.expr("if(id = 7, substring(image.pdq, 1, 16), image.pdq)"),
+            "column code: expected fingerprints of 256 bits, 32 bytes, found 16 bytes in the row of the key 7",
+        ),
+    ]:
+        wrong = frame.select("id", column.alias("code"))
+        refused(why, lambda: tw.build(wrong, mine / "wrong.twx", params, text="code"))
+        tw.gc(mine / "wrong.twx")
+    refused(why, lambda: tw.query(wrong, asked["path"], text="code").collect())
+    refused("and no other sketches; give the column to `build`", lambda: tw.sketch(frame, params, text="image.pdq"))
+    twice = frame.selectExpr("0 id", "image")
+    refused("`0` is the key of two of them", lambda: tw.build(twice, mine / "wrong.twx", params, text="image.pdq"))
+    # Simhashes of texts, some without words.
+    params = twindex.Params(words=1, simhash_bits=128, near_within=45, keys="u64")
+    texts = [" ".join(f"w{chance.randrange(30)}" for _ in range(12)) if at % 9 else "" for at in range(60)]
+    pa.parquet.write_table(pa.table({"id": range(60), "text": texts}), mine / "simhashes.parquet")
+    frame, path, other = session.read.parquet(str(mine / "simhashes.parquet")), mine / "simhashes.twx", mine / "simhashes-alone.twx"
+    with twindex.Index.create(other, params) as alone:
+        alone.put_many(range(60), texts)
+    alone.compact()
+    index = tw.build(frame, path, params, shards=2)
+    assert len(index.segments) == 2 and index.pairs() == alone.pairs() and len(alone.pairs()) > 20
+    wanted = [(at, hit.distance, hit.key, None) for at, hits in enumerate(alone.near_many(texts)) for hit in hits]
+    assert answered(tw.query(frame, path)) == sorted(wanted)
+    index.compact()
+    assert [digest(file) for file in path.glob("*.seg")] == [digest(file) for file in other.glob("*.seg")]
+    refused("keep fingerprints of 128 bits, and no other sketches", lambda: tw.sketch(frame, params))
 
 
 def shards(arguments, work):

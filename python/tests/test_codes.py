@@ -203,6 +203,41 @@ def test_long_simhashes_of_texts_equal_a_comparison_of_all(path, width):
         sketcher.rows([1], ["some words"])
 
 
+def test_segments_of_shard_builders_equal_that_of_one_index(path, tmp_path):
+    pyarrow, numpy = pytest.importorskip("pyarrow"), pytest.importorskip("numpy")
+    codes, names = made(192, 90), [f"{key:02}.png" for key in range(90)]
+    with create(path, 192, 16) as alone:
+        alone.put_many(names, codes)
+    twindex.Index.open(path).compact()
+
+    def built(rows, *columns):
+        builder = twindex.ShardBuilder(tmp_path / "shards", alone.params)
+        for some, column in zip([rows[:20], rows[20:]], columns):
+            builder.add_codes([names[row] for row in some], column)
+        return tmp_path / "shards" / builder.finish()[0]
+
+    matrix = numpy.frombuffer(b"".join(codes), numpy.uint8).reshape(90, 24)
+    segments = [built(range(40), codes[:20], pyarrow.array(codes[20:40])), built(range(40, 90), matrix[40:60], matrix[60:])]
+    index = twindex.Index.adopt(tmp_path / "joined.twx", alone.params, segments)
+    assert index.segments == [40, 50] and index.verify() == []
+    assert index.pairs() == [(names[a], names[b], far) for a, b, far in pairs(codes, 16)]
+    index.compact()
+    (one,), (joined,) = ([file.read_bytes() for file in folder.glob("*.seg")] for folder in (path, tmp_path / "joined.twx"))
+    assert one == joined
+    builder = twindex.ShardBuilder(tmp_path / "shards", alone.params)
+    with pytest.raises(twindex.InvalidError, match="record 1: code: expected a fingerprint of 192 bits, 24 bytes, found 16"):
+        builder.add_codes(["a", "b"], [codes[0], codes[1][:16]])
+    with pytest.raises(twindex.InvalidError, match="key has 1 values and code has 2"):
+        builder.add_codes(["a"], codes[:2])
+    builder.add_codes(["a"], codes[:1])
+    with pytest.raises(twindex.InvalidError, match="2 records have 1 keys: `a` is the key of two of them"):
+        builder.finish()
+    with pytest.raises(twindex.InvalidError, match="the builder has ended"):
+        builder.add_codes(["a"], codes[:1])
+    with pytest.raises(twindex.InvalidError, match="the parameters keep sketches of texts"):
+        twindex.ShardBuilder(tmp_path / "shards", twindex.Params()).add_codes(["a"], codes[:1])
+
+
 def test_matrices_of_uint8_are_rows_of_bytes(path):
     numpy = pytest.importorskip("numpy")
     codes = made(256, 200)
@@ -308,6 +343,9 @@ def test_other_widths_values_and_options_are_refused_and_named(path):
             call(code, within=257)
     with pytest.raises(twindex.InvalidError, match="at most 256 bits apart"):
         index.pairs(within=257)
+    for estimated in [False, True]:
+        with pytest.raises(twindex.InvalidError, match="near by distance alone"):
+            index.pairs(resembling=0.8, estimated=estimated)
     for call in [lambda: index.sketch("a"), lambda: index.same_features("a")]:
         with pytest.raises(twindex.InvalidError, match="keeps fingerprints of 256 bits, and no sketches"):
             call()

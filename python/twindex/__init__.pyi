@@ -623,6 +623,9 @@ class ShardBuilder:
     ) -> None:
         """Adds rows of Sketcher.rows, with their sets if the parameters keep sets."""
 
+    def add_codes(self, keys: _Keys, codes: _Documents) -> None:
+        """Adds fingerprints, for parameters with codes: a binary column, or a matrix of uint8."""
+
     def finish(self) -> tuple[str, int, int]:
         """Finishes the segment. Returns its name, its number of documents, and its size in bytes."""
 

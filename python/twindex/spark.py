@@ -94,9 +94,20 @@ def sketch(
     whose values are joined as the command joins them. Columns of data that the parameters do not keep are empty or null. A document without words has no features. A row without a text ends the job with an error
     that names its key.
     """
-    run = _Sketch(params, shards, _version())
-    rows = documents.select(_key_column(documents, key, params), _text_column(documents, text, key))
-    return rows.mapInArrow(run, _sketch_schema(params))
+    if "codes" in params.fields:
+        bits = params.fields["codes"]
+        why = f"codes: the parameters keep fingerprints of {bits} bits, and no other sketches; give the column to `build`"
+        raise InvalidError(why, field="codes")
+    return _shard_rows(documents, params, key, text, shards)
+
+
+def _shard_rows(documents, params, key, text, shards):
+    """Returns the rows that are added to a `ShardBuilder`, with the shard of each."""
+    rows = documents.select(_key_column(documents, key, params), _content_column(documents, text, key, params))
+    if "codes" not in params.fields:
+        return rows.mapInArrow(_Sketch(params, shards, _version()), _sketch_schema(params))
+    schema = f"key {_key_type(params)}, shard int, code binary"
+    return rows.mapInArrow(_Codes(params, shards, _version()), schema)
 
 
 def build(
@@ -113,6 +124,8 @@ def build(
     """Builds an index of documents and opens it. The index's directory appears only when the index is complete.
 
     path: a directory that does not exist yet, on a file system that the driver and all workers can access.
+    text: the texts, as in `sketch`. With Params(codes=256, near_within=31) it is a binary column of fingerprints of 32
+        bytes, such as hashes of images.
     shards: number of parts into which the documents are divided by a hash of their keys. One task builds the segment of
         each part. By default, twice the number of Spark's cores.
     scratch: a folder on each worker's own disk where segments are built before they are copied to the shared folder; for
@@ -131,7 +144,7 @@ def build(
     os.makedirs(folder, exist_ok=True)
     slots = _slots(session, shards)
     counted = counters(context)
-    rows = sketch(documents, params, key=key, text=text, shards=shards)
+    rows = _shard_rows(documents, params, key, text, shards)
     # Partitions by the shard's slot number, so that each shard gets its own partition.
     slot = F.element_at(F.array(*[F.lit(slot).cast("bigint") for slot in slots]), F.col("shard") + 1)
     run = _Build(params, folder, memory, scratch, counted, _version())
@@ -181,6 +194,8 @@ def query(
 ) -> DataFrame:
     """Returns the documents of an index near each query: query, key, distance, resemblance.
 
+    text: the texts, or for an index with codes the fingerprints, as in `build`.
+
     containment: returns instead the documents that contain at least this share of the query and are at least as large,
     and the documents that are contained in it by at least this share, with the columns of `Index.query`. This needs an
     index with sets.
@@ -194,7 +209,7 @@ def query(
     session = questions.sparkSession
     opened = _Opened(path)
     params = Params.parse(opened.params)
-    asked = questions.select(_key_column(questions, key, params), _text_column(questions, text, key))
+    asked = questions.select(_key_column(questions, key, params), _content_column(questions, text, key, params))
     name = _key_type(params)
     schema = f"query {name}, key {name}, distance int, resemblance double"
     near = {"within": within, "resembling": resembling, "containment": containment, "estimated": estimated}
@@ -299,6 +314,8 @@ def dedup(
     without an undecided near document before them are kept, and documents near them are removed. When at most
     `driver_edges` pairs are left, the driver decides the rest. The work is done when this function returns, and its
     result is cached; `unpersist` frees it.
+
+    Fingerprints, such as hashes of images, have no shingles: `build`, `pairs` and `clusters` find the near ones.
     """
     _twindex.spark_key("dedup", key)
     found = _type(documents, _key(documents, key))
@@ -877,8 +894,31 @@ def _type(frame, column):
     return frame.select(column.alias("one")).dtypes[0][1]
 
 
-def _text_column(frame, name, key):
-    return _needed(_text(frame, name), name, _key(frame, key)).alias("text")
+def _code_bits(params):
+    """Returns the number of bits of the fingerprints that documents are; None if documents are texts."""
+    fields = params.fields
+    return int(fields["codes"]) if "codes" in fields and "codes-simhash" not in fields else None
+
+
+def _content_column(frame, name, key, params):
+    """Returns the column "text" of an index with these parameters: of texts, or of fingerprints."""
+    of_key, bits = _key(frame, key), _code_bits(params)
+    if bits is None:
+        return _needed(_text(frame, name), name, of_key).alias("text")
+    column = _column(frame, name)
+    found = _type(frame, column)
+    if found != "binary":
+        raise InvalidError(
+            f"column {name}: expected binary, as documents are fingerprints of {bits} bits; found {found}",
+            field=name,
+            expected="binary",
+            found=found,
+            remedy="unhex reads hexadecimal digits, and unbase64 reads Base64",
+        )
+    length = F.octet_length(column)
+    of_bits = F.lit(f"column {name}: expected fingerprints of {bits} bits, {bits // 8} bytes, found ")
+    why = F.concat(of_bits, length.cast("string"), F.lit(" bytes"))
+    return _refused(_needed(column, name, of_key), length != bits // 8, why, of_key).alias("text")
 
 
 def _key_type(params):
@@ -1037,6 +1077,28 @@ class _Sketch:
             yield _out(sketcher.rows(batch.column(0), batch.column(1), self.shards))
 
 
+class _Codes:
+    """Finds the shard of each fingerprint. Computes the fingerprints of texts."""
+
+    def __init__(self, params, shards, version):
+        self.params, self.shards, self.version = params, shards, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        sketcher = Sketcher(self.params) if _code_bits(self.params) is None else None
+        for batch in batches:
+            key, code = batch.columns
+            if sketcher is not None:
+                code = pa.array([self._simhash(sketcher, text) for text in code.to_pylist()], pa.binary())
+            shard = pa.array(_twindex.shards_of(key, self.shards, self.params.keys))
+            yield pa.RecordBatch.from_arrays([key, shard, code], names=["key", "shard", "code"])
+
+    def _simhash(self, sketcher, text):
+        simhash = sketcher.sketch(text).fingerprint
+        # Zeros stand for a text without words.
+        return (simhash or 0).to_bytes(int(self.params.fields["codes"]) // 8, "big")
+
+
 class _Build:
     def __init__(self, params, folder, memory, scratch, counted, version):
         self.params, self.folder, self.memory, self.scratch = params, folder, memory, scratch
@@ -1045,7 +1107,7 @@ class _Build:
     def __call__(self, batches):
         _begin(self.version)
         params = self.params
-        keeps_sets = "sets" in params.fields
+        has_codes, keeps_sets = "codes" in params.fields, "sets" in params.fields
         builder, shard = None, None
         try:
             for batch in batches:
@@ -1057,6 +1119,9 @@ class _Build:
                 others = pc.not_equal(batch.column("shard"), shard)
                 if pc.any(others).as_py():
                     raise Error(f"a partition has documents of shard {shard} and of others; do not coalesce partitions")
+                if has_codes:
+                    builder.add_codes(batch.column("key"), batch.column("code"))
+                    continue
                 fingerprint = batch.column("fingerprint").view(pa.uint64())
                 parts = [batch.column(part) for part in _PARTS if part != "set" or keeps_sets]
                 builder.add(batch.column("key"), fingerprint, *parts)

@@ -27,7 +27,7 @@
 
 /* Initial values of structures, to be set before the caller sets fields. */
 #define TWINDEX_ACTIVITY_INIT { 0, 0, 0, 0 }
-#define TWINDEX_ARRAYS_INIT { sizeof(twindex_arrays), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_ARRAYS_INIT { sizeof(twindex_arrays), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define TWINDEX_DOCUMENT_INIT { sizeof(twindex_document), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define TWINDEX_DOCUMENTS_INIT { sizeof(twindex_documents), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define TWINDEX_MERGED_INIT { sizeof(twindex_merged), 0, 0, 0 }
@@ -267,6 +267,10 @@ typedef struct {
     const uint64_t *stamps;
     // For each document, its priority; 0 if it has none.
     const uint64_t *priorities;
+    // For each document of an index made with `twindex_params_codes`, its fingerprint: `code_len` bytes each.
+    const uint8_t *document_codes;
+    // Length of each of these fingerprints in bytes; 0 if there are none.
+    size_t code_len;
 } twindex_arrays;
 
 // The result of `twindex_index_merge`. Initialise with `TWINDEX_MERGED_INIT`.

@@ -35,6 +35,7 @@ pub struct Batch {
     fingerprints: Vec<u64>,
     stamps: Vec<u64>,
     priorities: Vec<u64>,
+    document_codes: Vec<u8>,
 }
 
 /// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise
@@ -71,6 +72,10 @@ pub struct Arrays {
     pub stamps: *const u64,
     /// For each document, its priority; 0 if it has none.
     pub priorities: *const u64,
+    /// For each document of an index made with `twindex_params_codes`, its fingerprint: `code_len` bytes each.
+    pub document_codes: *const u8,
+    /// Length of each of these fingerprints in bytes; 0 if there are none.
+    pub code_len: usize,
 }
 
 // SAFETY: the first field is the size, and numbers and raw pointers have no invalid bits.
@@ -118,6 +123,7 @@ impl Batch {
         self.fingerprints.push(record.fingerprint.map_or(0, |found| found.0));
         self.stamps.push(record.stamp.unwrap_or(0));
         self.priorities.push(record.priority.unwrap_or(0));
+        self.document_codes.extend(record.code.iter().flat_map(twindex::Code::to_bytes));
     }
 
     /// Sets how the current item was admitted.
@@ -169,6 +175,9 @@ pub unsafe extern "C" fn twindex_batch_arrays(
             fingerprints: start(&batch.fingerprints),
             stamps: start(&batch.stamps),
             priorities: start(&batch.priorities),
+            document_codes: start(&batch.document_codes),
+            // The fingerprints of an index have the same width.
+            code_len: batch.document_codes.len() / batch.flags.len().max(1),
         };
         // SAFETY: the caller passes a writable structure that begins with its size, or null.
         unsafe { border::fill(arrays, &filled, "arrays") }

@@ -422,6 +422,12 @@ static void codes(const char *directory, size_t len) {
     const uint8_t *code = twindex_record_code(record, &code_len);
     CHECK(code_len == len && memcmp(code, all + 7 * len, len) == 0 && !twindex_record_fingerprint(record, NULL));
     twindex_record_free(record);
+    keys[1] = CODES; /* no such document */
+    OK(twindex_snapshot_get_many(snapshot, (const uint8_t *)keys, key_offsets, 4, 0, &batch, &error));
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    CHECK(arrays.entries == 3 && arrays.code_len == len && arrays.flags[2] == 0);
+    CHECK(memcmp(arrays.document_codes, all, len) == 0 && memcmp(arrays.document_codes + len, all + 2 * len, 2 * len) == 0);
+    twindex_batch_free(batch);
     twindex_snapshot_free(snapshot);
     twindex_index_free(index);
 }

@@ -5,9 +5,11 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -15,6 +17,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import twindex.Admitted;
 import twindex.Batch;
 import twindex.Documents;
@@ -342,6 +345,149 @@ public final class Tests {
         }
     }
 
+    private static int distance(byte[] one, byte[] other) {
+        int bits = 0;
+        for (int i = 0; i < one.length; i++) {
+            bits += Integer.bitCount((one[i] ^ other[i]) & 0xff);
+        }
+        return bits;
+    }
+
+    /** Returns random fingerprints, near copies of earlier ones, and equal ones. */
+    private static List<byte[]> fingerprints(Random random, int length, int count) {
+        List<byte[]> all = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            byte[] code = new byte[length];
+            random.nextBytes(code);
+            if (i > 0 && random.nextInt(3) > 0) {
+                code = all.get(random.nextInt(i)).clone();
+                for (int flips = random.nextInt(3) * length / 2; flips > 0; flips--) {
+                    code[random.nextInt(length)] ^= (byte) (1 << random.nextInt(8));
+                }
+            }
+            all.add(code);
+        }
+        return all;
+    }
+
+    /** Returns the hits of a comparison with each fingerprint, as lines of distance and key. */
+    private static List<String> compared(List<byte[]> codes, byte[] query, int within) {
+        return IntStream.range(0, codes.size()).filter(i -> distance(codes.get(i), query) <= within).boxed()
+                .sorted(Comparator.comparing(i -> distance(codes.get(i), query)))
+                .map(i -> distance(codes.get(i), query) + " " + i).toList();
+    }
+
+    private static List<String> lines(List<Hit> hits) {
+        return hits.stream().map(hit -> hit.distance() + " " + Keys.number(hit.key())).toList();
+    }
+
+    private static void codes() throws Exception {
+        for (int length : new int[] {16, 32}) {
+            List<byte[]> codes = fingerprints(new Random(length), length, 200);
+            List<byte[]> queries = new ArrayList<>(fingerprints(new Random(1), length, 10));
+            queries.addAll(codes.subList(0, 50));
+            try (Params params = new Params().set("keys", "u64").set("priorities", "kept").codes(8 * length, length);
+                    Index index = Index.create(directory.resolve("codes-" + length + ".twx"), params);
+                    Writer writer = index.writer()) {
+                writer.putCode(Keys.bytes(0), codes.get(0));
+                for (int i = 1; i < 50; i++) {
+                    List<String> before = compared(codes.subList(0, i), codes.get(i), length);
+                    same(before, lines(writer.nearCode(codes.get(i), 1000)));
+                    Admitted admitted = i % 2 == 0
+                            ? writer.admitCode(Keys.bytes(i), codes.get(i))
+                            : writer.admitCodeGrouped(Keys.bytes(i), codes.get(i), Group.QUERIES).admitted();
+                    same(before.isEmpty() ? Admitted.Kind.NEW : Admitted.Kind.DUPLICATE, admitted.kind());
+                    same(before.stream().limit(1).toList(),
+                            lines(admitted.near() == null ? List.of() : List.of(admitted.near())));
+                }
+                check(Arrays.equals(codes.get(9), writer.get(Keys.bytes(9)).code()), "a code");
+                Documents documents = new Documents();
+                for (int i = 50; i < 100; i++) {
+                    documents.addCode(Keys.bytes(i), codes.get(i)).priority(i % 7);
+                }
+                writer.putMany(documents).check();
+                writer.commit();
+                writer.flush();
+                documents.clear();
+                for (int i = 100; i < 200; i++) {
+                    documents.addCode(Keys.bytes(i), codes.get(i)).priority(i % 7);
+                }
+                Batch batch = writer.admitMany(documents);
+                batch.check();
+                for (int i = 100; i < 200; i++) {
+                    Admitted admitted = batch.get(i - 100);
+                    same(compared(codes.subList(0, i), codes.get(i), length).stream().limit(1).toList(),
+                            lines(admitted.near() == null ? List.of() : List.of(admitted.near())));
+                }
+                writer.commit();
+                try (Snapshot snapshot = index.snapshot(); Groups groups = snapshot.groups(directory, 1 << 26)) {
+                    for (int within : new int[] {0, length, 8 * length}) {
+                        List<List<Hit>> all = snapshot.codesWithin(queries, within, Long.MAX_VALUE);
+                        for (int i = 0; i < queries.size(); i++) {
+                            List<String> expected = compared(codes, queries.get(i), within);
+                            same(expected, lines(all.get(i)));
+                            same(expected.stream().limit(3).toList(), lines(snapshot.codeWithin(queries.get(i), within, 3)));
+                        }
+                    }
+                    same(List.of(), snapshot.codesWithin(List.of(), length, 10));
+                    List<Record> records = snapshot.getMany(List.of(Keys.bytes(3), Keys.bytes(200), Keys.bytes(150)));
+                    check(Arrays.equals(codes.get(3), records.get(0).code()) && records.get(1) == null, records);
+                    check(Arrays.equals(codes.get(150), records.get(2).code()) && records.get(2).fingerprint() == null, records);
+                    same(Snapshot.GroupRule.BY_DISTANCE, snapshot.groupRule());
+                    List<Integer> leaders = new ArrayList<>();
+                    for (int i = 0; i < 200; i++) {
+                        int leader = (int) Keys.number(snapshot.leader(Keys.bytes(i), Group.QUERIES).leader());
+                        same((long) leader, Keys.number(groups.leader(Keys.bytes(i)).leader()));
+                        check(distance(codes.get(i), codes.get(leader)) <= length, leader);
+                        if (leader == i) {
+                            leaders.forEach(other -> check(distance(codes.get(leader), codes.get(other)) > length, other));
+                            leaders.add(i);
+                        }
+                    }
+                    same((long) leaders.size(), groups.count());
+                    byte[] other = new byte[48 - length];
+                    fails(TwindexException.Code.INVALID, "this one has " + 8 * other.length,
+                            () -> snapshot.codeWithin(other, 3, 1));
+                    fails(TwindexException.Code.INVALID, "this one has", () -> snapshot.codesWithin(List.of(other), 3, 1));
+                    fails(TwindexException.Code.INVALID, "found 7", () -> snapshot.codeWithin(new byte[7], 3, 1));
+                    fails(TwindexException.Code.INVALID, "bits apart", () -> snapshot.codeWithin(codes.get(0), 8 * length + 1, 1));
+                    refuses("expected " + length + " bytes", () -> snapshot.codesWithin(List.of(codes.get(0), other), 3, 1));
+                    fails(TwindexException.Code.INVALID, "has one of " + 8 * other.length,
+                            () -> writer.putCode(Keys.bytes(0), other));
+                    fails(TwindexException.Code.INVALID, "found 0", () -> writer.admitCode(Keys.bytes(0), new byte[0]));
+                    Documents some = new Documents().addCode(Keys.bytes(0), other);
+                    check(writer.putMany(some).error(0).getMessage().contains("has one of"), "another width");
+                    refuses("expected " + other.length + " bytes", () -> some.addCode(Keys.bytes(1), codes.get(0)));
+                    refuses("all or none", () -> writer.putMany(new Documents().addCode(key("a"), other).add("b", ROSE)));
+                    fails(TwindexException.Code.INVALID, "bits", () -> writer.put(Keys.bytes(0), key(ROSE)));
+                }
+            }
+        }
+        try (Index index = create("texts.twx"); Writer writer = index.writer(); Snapshot snapshot = index.snapshot()) {
+            byte[] code = new byte[32];
+            fails(TwindexException.Code.INVALID, "keeps no fingerprints of 256 bits", () -> writer.putCode(key("a"), code));
+            fails(TwindexException.Code.INVALID, "keeps no fingerprints of 256 bits", () -> writer.admitCode(key("a"), code));
+            fails(TwindexException.Code.INVALID, "this one has 256", () -> snapshot.codeWithin(code, 3, 1));
+            fails(TwindexException.Code.INVALID, "this one has 256", () -> snapshot.codesWithin(List.of(code), 3, 1));
+        }
+        try (Params params = new Params()) {
+            refuses("found 256 and -1", () -> params.codes(256, -1));
+            refuses("found 65792 and 31", () -> params.codes(65536 + 256, 31));
+            params.codes(100, 3);
+            fails(TwindexException.Code.INVALID, "codes is 100", () -> Index.create(directory.resolve("wide.twx"), params));
+        }
+    }
+
+    private static void refuses(String words, Body body) throws Exception {
+        try {
+            body.run();
+        } catch (IllegalArgumentException error) {
+            check(error.getMessage().contains(words), error.getMessage());
+            return;
+        }
+        throw new AssertionError("expected a refusal: " + words);
+    }
+
     private static void threads() throws Exception {
         try (Params params = params(); Index index = Index.create(directory.resolve("threads.twx"), params);
                 Writer writer = index.writer()) {
@@ -472,6 +618,7 @@ public final class Tests {
         tests.put("groups", Tests::groups);
         tests.put("copies", Tests::copies);
         tests.put("numbers", Tests::numbers);
+        tests.put("codes", Tests::codes);
         tests.put("threads", Tests::threads);
         tests.put("closedHandles", Tests::closedHandles);
         tests.put("garbage", Tests::garbage);

@@ -21,6 +21,20 @@ final class Bytes {
         offsets[++count] = to;
     }
 
+    /** Adds a fingerprint, which must be as long as those before. */
+    void addCode(byte[] code) {
+        if (count > 0 && code.length != codeLength()) {
+            throw new IllegalArgumentException(
+                    "code " + count + ": expected " + codeLength() + " bytes as the others have, found " + code.length);
+        }
+        add(code);
+    }
+
+    /** Returns the length of each fingerprint; 0 if there are none. */
+    long codeLength() {
+        return offsets[Math.min(count, 1)];
+    }
+
     void clear() {
         count = 0;
     }

@@ -9,10 +9,11 @@ import java.util.Arrays;
  */
 public final class Documents {
     /** The size of {@code twindex_documents}. */
-    private static final int SIZE = 112;
+    private static final int SIZE = 128;
 
     private final Bytes keys = new Bytes();
     private final Bytes texts = new Bytes();
+    private final Bytes codes = new Bytes();
     private final Bytes values = new Bytes();
     private long[] stamps = new long[16];
     private long[] priorities = new long[16];
@@ -60,6 +61,19 @@ public final class Documents {
         }
         duplicates[keys.count() - 1] = 0;
         return this;
+    }
+
+    /**
+     * Adds a document of an index made with {@link Params#codes}.
+     *
+     * @param key its key
+     * @param code its fingerprint, the highest bits first: as many bytes as the others of the list have
+     * @return this list
+     * @throws IllegalArgumentException it has another number of bytes
+     */
+    public Documents addCode(byte[] key, byte[] code) {
+        codes.addCode(code);
+        return add(key);
     }
 
     /**
@@ -125,6 +139,7 @@ public final class Documents {
     public void clear() {
         keys.clear();
         texts.clear();
+        codes.clear();
         values.clear();
         stamped = 0;
         prioritized = 0;
@@ -141,11 +156,13 @@ public final class Documents {
     long write(Scratch call, long sketches) {
         int count = size();
         checkCount("texts", texts.count());
+        checkCount("codes", codes.count());
         checkCount("values", values.count());
         checkCount("stamps", stamped);
         checkCount("priorities", prioritized);
-        if ((sketches == 0) == (texts.count() == 0) && count > 0) {
-            throw new IllegalArgumentException("either texts or sketches");
+        int kinds = (texts.count() > 0 ? 1 : 0) + (codes.count() > 0 ? 1 : 0) + (sketches != 0 ? 1 : 0);
+        if (kinds != 1 && count > 0) {
+            throw new IllegalArgumentException("texts, codes or sketches: one of them, for all documents");
         }
         long address = call.zeros(SIZE);
         Pointer at = new Pointer(address);
@@ -153,7 +170,10 @@ public final class Documents {
         at.setLong(8, count);
         at.setLong(16, keys.bytes(call));
         at.setLong(24, keys.offsets(call));
-        if (sketches == 0) {
+        if (codes.count() > 0) {
+            at.setLong(112, codes.bytes(call));
+            at.setLong(120, codes.codeLength());
+        } else if (sketches == 0) {
             at.setLong(32, texts.bytes(call));
             at.setLong(40, texts.offsets(call));
         }

@@ -36,6 +36,7 @@ final class Lib {
     static native long twindex_params_new();
     static native int twindex_params_set(long params, long name, long value, long error);
     static native int twindex_params_parse(long text, long out, long error);
+    static native int twindex_params_codes(long params, short bits, short near, long error);
     static native long twindex_params_text(long params);
     static native int twindex_params_sketcher(long params, long out, long error);
     static native void twindex_params_free(long params);
@@ -107,6 +108,10 @@ final class Lib {
     static native int twindex_snapshot_resembling(long snapshot, long sketch, double threshold, int flags, long limit,
             long out, long error);
     static native int twindex_snapshot_within(long snapshot, long fingerprint, int within, long limit, long out, long error);
+    static native int twindex_snapshot_code_within(long snapshot, long code, long length, int within, long limit, long out,
+            long error);
+    static native int twindex_snapshot_codes_within(long snapshot, long codes, long length, long count, int within,
+            long limit, long threads, long out, long error);
     static native int twindex_snapshot_near_many(long snapshot, long sketches, long query, long threads, long out,
             long error);
     static native int twindex_snapshot_leader(long snapshot, long key, long length, long queries, long out, long error);
@@ -182,6 +187,7 @@ final class Lib {
     static native void twindex_writer_free(long writer);
 
     static native byte twindex_record_fingerprint(long record, long out);
+    static native long twindex_record_code(long record, long length);
     static native long twindex_record_value(long record, long length);
     static native byte twindex_record_stamp(long record, long out);
     static native byte twindex_record_priority(long record, long out);

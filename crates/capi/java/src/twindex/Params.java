@@ -48,6 +48,30 @@ public final class Params extends Handle {
     }
 
     /**
+     * Makes the index store fingerprints that the caller computes, such as hashes of images, instead of sketches of texts.
+     *
+     * @param bits the number of bits of each fingerprint: 64, 128, 192, 256, 384 or 512; others are refused when the index is
+     *     created
+     * @param near the maximum number of bits in which the fingerprints of near documents differ, 0 to {@code bits}
+     * @return these parameters
+     * @throws TwindexException a bug of the library
+     * @throws IllegalArgumentException a negative number, or one above {@code Short.MAX_VALUE}
+     */
+    public Params codes(int bits, int near) throws TwindexException {
+        if (bits < 0 || bits > Short.MAX_VALUE || near < 0 || near > Short.MAX_VALUE) {
+            throw new IllegalArgumentException(
+                    "codes: expected 64 to 512 bits, and near from 0 to as many, found " + bits + " and " + near);
+        }
+        long params = enter();
+        try (Scratch call = Scratch.open()) {
+            call.check(Lib.twindex_params_codes(params, (short) bits, (short) near, call.error()));
+            return this;
+        } finally {
+            leave();
+        }
+    }
+
+    /**
      * Returns the canonical text of complete parameters, one setting on each line.
      *
      * @return the text; empty unless the parameters are of an index, or parsed

@@ -1,13 +1,16 @@
 package twindex;
 
 import com.sun.jna.Pointer;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /** A copy of the results of a call for many items. */
 final class Results {
     /** The size of {@code twindex_arrays}. */
-    private static final int SIZE = 112;
+    private static final int SIZE = 128;
 
     private final int items;
     private final int entries;
@@ -22,6 +25,8 @@ final class Results {
     private final long[] fingerprints;
     private final long[] stamps;
     private final long[] priorities;
+    private final byte[] recordCodes;
+    private final int codeLength;
     private final Map<Integer, String> messages = new HashMap<>();
 
     /** Copies a batch and frees it. */
@@ -44,6 +49,8 @@ final class Results {
             fingerprints = longs(at.getLong(88));
             stamps = longs(at.getLong(96));
             priorities = longs(at.getLong(104));
+            codeLength = Math.toIntExact(at.getLong(120));
+            recordCodes = Scratch.copy(at.getLong(112), (long) entries * codeLength);
             for (int i = 0; i < items; i++) {
                 if (codes[i] != 0) {
                     messages.put(i, Scratch.text(Lib.twindex_batch_message(batch, i)));
@@ -84,10 +91,25 @@ final class Results {
         return new Hit(bytes(entry), distances[entry], resemblances[entry]);
     }
 
+    /** Returns the hits of each item. Throws the error of the first item that has one. */
+    List<List<Hit>> hits() throws TwindexException {
+        List<List<Hit>> all = new ArrayList<>(items);
+        for (int i = 0; i < items; i++) {
+            check(i);
+            List<Hit> hits = new ArrayList<>();
+            for (int entry = start(i); entry < start(i + 1); entry++) {
+                hits.add(hit(entry));
+            }
+            all.add(hits);
+        }
+        return all;
+    }
+
     Record record(int entry) {
         int has = flags[entry];
         return new Record(
                 (has & 1) == 0 ? null : fingerprints[entry],
+                codeLength == 0 ? null : Arrays.copyOfRange(recordCodes, entry * codeLength, (entry + 1) * codeLength),
                 (has & 2) == 0 ? null : bytes(entry),
                 (has & 4) == 0 ? null : stamps[entry],
                 (has & 8) == 0 ? null : priorities[entry],

@@ -289,19 +289,7 @@ public final class Snapshot extends Handle {
             return call(
                     (snapshot, call) -> Lib.twindex_snapshot_near_many(
                             snapshot, with, query.write(call), 0, call.out(), call.error()),
-                    call -> {
-                        Results results = new Results(call.outLong());
-                        List<List<Hit>> all = new ArrayList<>(results.items());
-                        for (int i = 0; i < results.items(); i++) {
-                            results.check(i);
-                            List<Hit> hits = new ArrayList<>();
-                            for (int entry = results.start(i); entry < results.start(i + 1); entry++) {
-                                hits.add(results.hit(entry));
-                            }
-                            all.add(hits);
-                        }
-                        return all;
-                    });
+                    call -> new Results(call.outLong()).hits());
         } finally {
             sketches.leave();
         }
@@ -367,6 +355,42 @@ public final class Snapshot extends Handle {
                 (snapshot, call) -> Lib.twindex_snapshot_within(
                         snapshot, fingerprint, bits, limit, call.out(), call.error()),
                 call -> Hits.of(call.outLong()));
+    }
+
+    /**
+     * As {@link #within}, for an index made with {@link Params#codes}.
+     *
+     * @param code the fingerprint, the highest bits first: as many bytes as those of the index have
+     * @param bits the number of bits, at most those of a fingerprint
+     * @param limit the maximum number of hits
+     * @return the hits, nearest first
+     * @throws TwindexException a fingerprint of another length, more bits, or damaged data
+     */
+    public List<Hit> codeWithin(byte[] code, int bits, long limit) throws TwindexException {
+        return call(
+                (snapshot, call) -> Lib.twindex_snapshot_code_within(
+                        snapshot, call.bytes(code), code.length, bits, limit, call.out(), call.error()),
+                call -> Hits.of(call.outLong()));
+    }
+
+    /**
+     * As {@link #codeWithin} for many fingerprints, in parallel on all cores. The stored fingerprints are read once for many of
+     * them.
+     *
+     * @param codes the fingerprints, the highest bits first: each has as many bytes as those of the index
+     * @param bits the number of bits, at most those of a fingerprint
+     * @param limit the maximum number of hits for each
+     * @return the hits for each fingerprint, nearest first
+     * @throws TwindexException fingerprints of another length, more bits, or damaged data
+     * @throws IllegalArgumentException fingerprints of several lengths
+     */
+    public List<List<Hit>> codesWithin(List<byte[]> codes, int bits, long limit) throws TwindexException {
+        Bytes packed = new Bytes();
+        codes.forEach(packed::addCode);
+        return call(
+                (snapshot, call) -> Lib.twindex_snapshot_codes_within(snapshot, packed.bytes(call), packed.codeLength(),
+                        packed.count(), bits, limit, 0, call.out(), call.error()),
+                call -> new Results(call.outLong()).hits());
     }
 
     /**

@@ -78,9 +78,21 @@ public final class Writer extends Handle {
     }
 
     /**
+     * Adds a document of an index made with {@link Params#codes}, or replaces the one with this key.
+     *
+     * @param key the key
+     * @param code the fingerprint, the highest bits first: as many bytes as those of the index have
+     * @throws TwindexException the fingerprint has another length, or the index stores none
+     */
+    public void putCode(byte[] key, byte[] code) throws TwindexException {
+        call((writer, call) -> Lib.twindex_writer_put(
+                writer, call.bytes(key), key.length, document(call, 0, code), call.error()));
+    }
+
+    /**
      * Adds documents, or replaces those with their keys. Texts are sketched in parallel.
      *
-     * @param documents the documents, with texts
+     * @param documents the documents, with texts or fingerprints
      * @return the errors of single documents
      * @throws TwindexException no document could be added
      */
@@ -103,7 +115,7 @@ public final class Writer extends Handle {
     /**
      * Finds the nearest other document of each document and adds the document, as one atomic step for each, in order.
      *
-     * @param documents the documents, with texts
+     * @param documents the documents, with texts or fingerprints
      * @return how each was admitted
      * @throws TwindexException no document could be added
      */
@@ -173,17 +185,41 @@ public final class Writer extends Handle {
         }
     }
 
+    /**
+     * As {@link #admit(byte[], byte[])}, for an index made with {@link Params#codes}.
+     *
+     * @param key the key
+     * @param code the fingerprint, the highest bits first: as many bytes as those of the index have
+     * @return how it was admitted
+     * @throws TwindexException the fingerprint has another length, or the index stores none
+     */
+    public Admitted admitCode(byte[] key, byte[] code) throws TwindexException {
+        long writer = enter();
+        try (Scratch call = Scratch.open()) {
+            long admitted = call.zeros(8);
+            call.check(Lib.twindex_writer_admit(writer, call.bytes(key), key.length, document(call, 0, code), admitted,
+                    call.out(), call.error()));
+            return admitted(admitted, call);
+        } finally {
+            leave();
+        }
+    }
+
     private static Admitted admitted(long address, Scratch call) {
         List<Hit> hits = Hits.of(call.outLong());
         return new Admitted(Admitted.Kind.of(new Pointer(address).getInt(0)), hits.isEmpty() ? null : hits.get(0));
     }
 
-    /** Returns the address of a document that has nothing but a sketch. */
-    private static long document(Scratch call, long sketch) {
-        long address = call.zeros(80);
+    /** Returns the address of a document that has nothing but a sketch or a fingerprint; the other is 0 or null. */
+    private static long document(Scratch call, long sketch, byte[] code) {
+        long address = call.zeros(96);
         Pointer at = new Pointer(address);
-        at.setLong(0, 80);
+        at.setLong(0, 96);
         at.setLong(8, sketch);
+        if (code != null) {
+            at.setLong(80, call.bytes(code));
+            at.setLong(88, code.length);
+        }
         return address;
     }
 
@@ -205,20 +241,37 @@ public final class Writer extends Handle {
      * @throws TwindexException the document cannot be stored, or the group takes more queries
      */
     public Grouped admitGrouped(byte[] key, Sketch sketch, long maxQueries) throws TwindexException {
+        long with = sketch.enter();
+        try {
+            return admitGrouped(key, with, null, maxQueries);
+        } finally {
+            sketch.leave();
+        }
+    }
+
+    /**
+     * As {@link #admitGrouped(byte[], Sketch, long)}, for an index made with {@link Params#codes}.
+     *
+     * @param key the key
+     * @param code the fingerprint, the highest bits first: as many bytes as those of the index have
+     * @param maxQueries the maximum number of queries, such as {@link Group#QUERIES}
+     * @return how it was admitted, and its group
+     * @throws TwindexException the fingerprint has another length, or the group takes more queries
+     */
+    public Grouped admitCodeGrouped(byte[] key, byte[] code, long maxQueries) throws TwindexException {
+        return admitGrouped(key, 0, code, maxQueries);
+    }
+
+    private Grouped admitGrouped(byte[] key, long sketch, byte[] code, long maxQueries) throws TwindexException {
         long writer = enter();
         try (Scratch call = Scratch.open()) {
-            long with = sketch.enter();
-            try {
-                long admitted = call.zeros(8);
-                long group = call.zeros(8);
-                int code = Lib.twindex_writer_admit_grouped(writer, call.bytes(key), key.length, document(call, with),
-                        maxQueries, admitted, call.out(), group, call.error());
-                Admitted found = admitted(admitted, call);
-                call.check(code);
-                return new Grouped(found, Group.of(new Pointer(group).getLong(0)));
-            } finally {
-                sketch.leave();
-            }
+            long admitted = call.zeros(8);
+            long group = call.zeros(8);
+            int done = Lib.twindex_writer_admit_grouped(writer, call.bytes(key), key.length, document(call, sketch, code),
+                    maxQueries, admitted, call.out(), group, call.error());
+            Admitted found = admitted(admitted, call);
+            call.check(done);
+            return new Grouped(found, Group.of(new Pointer(group).getLong(0)));
         } finally {
             leave();
         }
@@ -235,13 +288,29 @@ public final class Writer extends Handle {
     public List<Hit> near(Sketch sketch, long limit) throws TwindexException {
         long with = sketch.enter();
         try {
-            return call(
-                    (writer, call) -> Lib.twindex_writer_find_near(
-                            writer, document(call, with), limit, call.out(), call.error()),
-                    call -> Hits.of(call.outLong()));
+            return near(with, null, limit);
         } finally {
             sketch.leave();
         }
+    }
+
+    /**
+     * As {@link #near(Sketch, long)}, for an index made with {@link Params#codes}.
+     *
+     * @param code the fingerprint, the highest bits first: as many bytes as those of the index have
+     * @param limit the maximum number of hits
+     * @return the hits, nearest first
+     * @throws TwindexException the fingerprint has another length, or damaged data
+     */
+    public List<Hit> nearCode(byte[] code, long limit) throws TwindexException {
+        return near(0, code, limit);
+    }
+
+    private List<Hit> near(long sketch, byte[] code, long limit) throws TwindexException {
+        return call(
+                (writer, call) -> Lib.twindex_writer_find_near(
+                        writer, document(call, sketch, code), limit, call.out(), call.error()),
+                call -> Hits.of(call.outLong()));
     }
 
     /**
@@ -316,8 +385,9 @@ public final class Writer extends Handle {
             Long fingerprint = Lib.twindex_record_fingerprint(record, call.out()) == 0 ? null : (Long) call.outLong();
             Long stamp = Lib.twindex_record_stamp(record, call.out()) == 0 ? null : (Long) call.outLong();
             Long priority = Lib.twindex_record_priority(record, call.out()) == 0 ? null : (Long) call.outLong();
+            byte[] code = call.copyOut(Lib.twindex_record_code(record, call.out()));
             byte[] value = call.copyOut(Lib.twindex_record_value(record, call.out()));
-            return new Record(fingerprint, value, stamp, priority, Lib.twindex_record_is_duplicate(record) != 0);
+            return new Record(fingerprint, code, value, stamp, priority, Lib.twindex_record_is_duplicate(record) != 0);
         } finally {
             Lib.twindex_record_free(record);
         }
