@@ -1241,7 +1241,7 @@ void twindex_sketcher_free(twindex_sketcher *sketcher);
 // documents with the same bytes; otherwise it is near no document.
 bool twindex_sketch_is_empty(const twindex_sketch *sketch);
 
-// Sets `fingerprint`, which may be null, to the simhash fingerprint. Returns false if the sketch has none.
+// Sets `fingerprint`, which may be null, to the simhash fingerprint of 64 bits. Returns false if the sketch has none.
 bool twindex_sketch_fingerprint(const twindex_sketch *sketch, uint64_t *fingerprint);
 
 // Returns the distinct shingle hashes in ascending order, if the index stores sets, and sets `len` to their number.

@@ -141,7 +141,7 @@ pub extern "C" fn twindex_sketch_is_empty(sketch: Option<&Sketch>) -> bool {
     border::ask(true, || sketch.is_none_or(|sketch| sketch.inner.is_empty()))
 }
 
-/// Sets `fingerprint`, which may be null, to the simhash fingerprint. Returns false if the sketch has none.
+/// Sets `fingerprint`, which may be null, to the simhash fingerprint of 64 bits. Returns false if the sketch has none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_fingerprint(

@@ -527,7 +527,10 @@ fn contradicting_options_are_refused_as_usage_errors() {
     bench.write("in.jsonl", "");
     for (options, parts) in [
         ("--near within:513", &["within:K (0 to 512)", "within:513"][..]),
-        ("--near within:11", &["--near within:K with a K above 10 goes with --fingerprint-field"]),
+        (
+            "--near within:11",
+            &["--near within:K with a K above 10 goes with --simhash-bits or --fingerprint-field"],
+        ),
         ("--near 80%", &["found \"80%\"; 80 % is 0.8"]),
         ("--near resembling:0.9", &["expected 0.05 to 1, containment:J, within:K", "resembling:0.9"]),
         ("--near equal --weights tf", &["--weights goes with a resemblance or containment in --near"]),

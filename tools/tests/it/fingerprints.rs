@@ -243,7 +243,7 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     );
     usage(
         "build i.twx in.csv --fingerprint-field phash --simhash-weights distinct",
-        &["--simhash-weights weights"],
+        &["--simhash-weights is for shingles"],
     );
     usage("pairs i.twx --fingerprint-field phash", &["--fingerprints"]);
     // Texts and fingerprints cannot be in the same index.

@@ -131,7 +131,10 @@ fn options_out_of_range_are_refused_by_name_before_reading() {
         (near(Near::Resemblance(f64::NAN)), "--near: expected 0.05 to 1, "),
         (near(Near::Containment(1.5)), "--near: expected 0.05 to 1, "),
         (near(Near::Within(513)), "--near: expected 0.05 to 1, containment:J, within:K (0 to 512) or equal"),
-        (near(Near::Within(11)), "--near within:K with a K above 10 goes with --fingerprint-field"),
+        (
+            near(Near::Within(11)),
+            "--near within:K with a K above 10 goes with --simhash-bits or --fingerprint-field",
+        ),
         (refused(|job| job.rule.keep = Keep::Max(String::new()).into()), "--keep: expected first, longest, "),
         (refused(|job| job.resources.memory = 0), "--memory: expected at least 64K"),
         (refused(|job| job.resources.threads = Some(0)), "--threads: expected 1 to 65535, found 0"),
