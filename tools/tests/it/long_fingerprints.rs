@@ -438,16 +438,11 @@ fn the_near_document_with_the_smallest_key_is_named_among_many_and_inside_a_fiel
     let bench = Bench::new();
     let code = |ones: u32| [(1_u64 << ones) - 1, 5];
     // The smallest key is the farthest of 100 near documents.
-    let rows: String = (0..100)
-        .map(|at| {
-            format!(
-                "{},{},{}\n",
-                key(at),
-                if at == 0 { "a" } else { "b" },
-                hex(&code(if at == 0 { 20 } else { 3 }))
-            )
-        })
-        .collect();
+    let row = |at: usize| {
+        let (of, ones) = if at == 0 { ("a", 20) } else { ("b", 3) };
+        format!("{},{of},{}\n", key(at), hex(&code(ones)))
+    };
+    let rows = (0..100).map(row).collect::<Vec<_>>().concat();
     bench.write("old.csv", format!("id,of,pdq\n{rows}"));
     bench.write("new.csv", format!("id,of,pdq\nx,a,{0}\ny,b,{0}\nz,c,{0}\n", hex(&code(0))));
     let say = "--fingerprint-field hex:pdq --near within:20";

@@ -537,10 +537,9 @@ pub(crate) fn for_each_remembered<L: Send>(
     for_each_handed_chunk(read, progress, (&job, end), hand, |mut chunked, documents, part| {
         let mut memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
-        let results = memory.kept().map_or(0, |bytes| bytes.len());
+        let (results, mut start) = (memory.kept().map_or(0, |bytes| bytes.len()), 0);
         documents.account_forms(std::mem::take(&mut chunked.forms));
         chunked.prefetch(&keys, wanted);
-        let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             one.part = part;
             documents.count_attached(&one.attached);

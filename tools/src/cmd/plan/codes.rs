@@ -5,7 +5,8 @@ use twindex::format::DOCUMENTS_MAX;
 use twindex::params::CodeParams;
 use twindex::planner::codes::CodePlan;
 
-use crate::report::{bytes, count};
+use super::bytes_text;
+use crate::report::count;
 
 /// The numbers of queries that are planned together.
 const TOGETHER: [usize; 3] = [1, 64, 512];
@@ -67,7 +68,7 @@ impl CodesReport {
             parts => format!(
                 "{parts} parts of {:.1} bytes for each fingerprint, {} in all",
                 self.bytes_per_fingerprint,
-                bytes(self.bytes as u64)
+                bytes_text(self.bytes)
             ),
         };
         let line = |line: &QueriesLine| {
