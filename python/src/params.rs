@@ -152,30 +152,22 @@ impl Params {
                 return Err(Failure::invalid(why).into());
             }
         };
-        let minhash_weights = match minhash_weights {
-            "distinct" => None,
-            "frequencies" => Some(MinhashWeights::Frequencies),
-            "idf" => Some(MinhashWeights::Idf { table: needed("minhash_weights", table.as_ref())? }),
-            other => {
-                let why = format!("minhash_weights: expected distinct, frequencies or idf, found {other}");
-                return Err(Failure::invalid(why).into());
-            }
+        let minhash_weights = minhash_weights_of(minhash_weights, table.as_ref())?;
+        let near_for = |name: &str| {
+            let why = format!("{name}: give near_within, the distance of near documents");
+            near_within.ok_or_else(|| Failure::invalid(why))
         };
         if let Some(bits) = codes {
-            let near = near_within
-                .ok_or_else(|| Failure::invalid("codes: give near_within, the distance of near documents"))?;
-            builder = builder.codes(bits, near);
+            builder = builder.codes(bits, near_for("codes")?);
         }
         let is_long = simhash_bits != SIMHASH_BITS;
-        if is_long && near_within.is_none() {
-            let why = "simhash_bits: give near_within, the distance of near documents";
-            return Err(Failure::invalid(why).into());
+        if is_long {
+            builder = builder.simhash_bits(simhash_bits);
+            near_for("simhash_bits")?;
         }
         // The defaults are not kept besides codes; other values are refused below.
         if let Some(within) = simhash.filter(|&within| codes.is_none() || within != SIMHASH) {
-            builder = builder.simhash_weighted(within, weights).simhash_bits(simhash_bits);
-        } else if is_long {
-            builder = builder.simhash_bits(simhash_bits); // refused below
+            builder = builder.simhash_weighted(within, weights);
         }
         if let Some((bands, rows)) = minhash.filter(|&bands| codes.is_none() && !is_long || bands != MINHASH)
         {
@@ -333,6 +325,21 @@ const NAMED: [&str; 21] = [
     "family",
     "idf",
 ];
+
+fn minhash_weights_of(
+    name: &str,
+    table: Option<&Arc<twindex::IdfTable>>,
+) -> PyResult<Option<MinhashWeights>> {
+    Ok(match name {
+        "distinct" => None,
+        "frequencies" => Some(MinhashWeights::Frequencies),
+        "idf" => Some(MinhashWeights::Idf { table: needed("minhash_weights", table)? }),
+        other => {
+            let why = format!("minhash_weights: expected distinct, frequencies or idf, found {other}");
+            return Err(Failure::invalid(why).into());
+        }
+    })
+}
 
 /// Returns the number of bits of fingerprints that the caller computes; `None` if documents are sketched.
 pub(crate) fn given_codes(params: &twindex::Params) -> Option<u16> {
