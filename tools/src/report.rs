@@ -17,6 +17,12 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_lines(&[serde_json::to_string(value)?])
 }
 
+/// Returns the text of a predicted number of bytes.
+pub(crate) fn bytes_of_mean(number: f64) -> String {
+    #[allow(clippy::cast_sign_loss, reason = "a number of bytes")]
+    bytes(number as u64)
+}
+
 /// Prints lines to standard output. If the reader has closed the pipe, returns an error, where `println!` would panic.
 pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     let mut out = terminal::stdout();

@@ -24,7 +24,7 @@ use self::codes::CodesReport;
 
 use crate::options::{Usage, parse_resemblance, parse_value};
 use crate::param_args::parse_minima;
-use crate::report::{self, bytes, count};
+use crate::report::{self, bytes, bytes_of_mean, count};
 
 /// Number of bytes for the rank and the postings of a document.
 const BYTES_A_DOCUMENT: f64 = 8.0;
@@ -572,7 +572,7 @@ impl PlanArgs {
                 "Choose auto, which is what `build` takes: {} of tables and {} for documents, keys apart, are to stay in \
                  memory. With less, small; --memory SIZE says what fits.",
                 bytes(auto.bytes),
-                bytes_text(documents)
+                bytes_of_mean(documents)
             ));
             return lines;
         };
@@ -662,7 +662,7 @@ impl Paper {
         format!(
             "the paper's way, {}: {tables}, {}, {} probes; candidates a probe: {}",
             self.design,
-            bytes_text(self.bytes),
+            bytes_of_mean(self.bytes),
             count(self.probes),
             prefixes.join(", ")
         )
@@ -724,11 +724,6 @@ fn mean_count(mean: f64) -> String {
     }
     #[allow(clippy::cast_sign_loss, reason = "a mean of counts")]
     count(mean.round() as u64)
-}
-
-fn bytes_text(number: f64) -> String {
-    #[allow(clippy::cast_sign_loss, reason = "a number of bytes")]
-    bytes(number as u64)
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use twindex::format::DOCUMENTS_MAX;
 use twindex::params::CodeParams;
 use twindex::planner::codes::CodePlan;
 
-use super::bytes_text;
-use crate::report::count;
+use crate::report::{bytes_of_mean, count};
 
 /// The numbers of queries that are planned together.
 const TOGETHER: [usize; 3] = [1, 64, 512];
@@ -68,7 +67,7 @@ impl CodesReport {
             parts => format!(
                 "{parts} parts of {:.1} bytes for each fingerprint, {} in all",
                 self.bytes_per_fingerprint,
-                bytes_text(self.bytes)
+                bytes_of_mean(self.bytes)
             ),
         };
         let line = |line: &QueriesLine| {
