@@ -425,7 +425,7 @@ impl ParamsBuilder {
     }
 
     /// Stores fingerprints of `bits` bits (64, 128, 192, 256, 384 or 512) that the caller computes, such as perceptual
-    /// hashes of images, instead of sketches: a [`Code`](crate::Code) for each document. Documents are near if their
+    /// hashes of images, instead of sketches: a [`Code`] for each document. Documents are near if their
     /// fingerprints differ in at most `near` bits. Queries compare all fingerprints, at any radius up to `bits`. A large
     /// segment also has an index of their parts, if it saves most of this work at the radius `near`.
     ///
