@@ -198,7 +198,7 @@ pub struct SketchParams {
     pub shingling: Shingling,
     /// The votes of shingles in the fingerprint. With `None`, no fingerprint is computed.
     pub simhash: Option<SimhashWeights>,
-    /// Number of bits of the fingerprint, one of [`CODE_WIDTHS`](crate::CODE_WIDTHS). More than 64 give a
+    /// Number of bits of the fingerprint, one of [`CODE_WIDTHS`]. More than 64 give a
     /// [`Code`](crate::Code), without other sketches.
     pub simhash_bits: u16,
     /// The minima and bands. With `None`, none are computed.
