@@ -261,13 +261,13 @@ typedef struct {
     // For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of
     // `twindex_snapshot_get_many`, as the arrays that follow.
     const uint8_t *flags;
-    // For each document, its fingerprint; 0 if it has none.
+    // For each document, its fingerprint of 64 bits; 0 if it has none.
     const uint64_t *fingerprints;
     // For each document, its stamp; 0 if it has none.
     const uint64_t *stamps;
     // For each document, its priority; 0 if it has none.
     const uint64_t *priorities;
-    // For each document of an index made with `twindex_params_codes`, its fingerprint: `code_len` bytes each.
+    // For each document, its fingerprint of `code_len` bytes; zeros if it has none. Only of an index of such fingerprints.
     const uint8_t *document_codes;
     // Length of each of these fingerprints in bytes; 0 if there are none.
     size_t code_len;

@@ -36,6 +36,7 @@ pub struct Batch {
     stamps: Vec<u64>,
     priorities: Vec<u64>,
     document_codes: Vec<u8>,
+    code_len: usize,
 }
 
 /// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise
@@ -66,13 +67,13 @@ pub struct Arrays {
     /// For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of
     /// `twindex_snapshot_get_many`, as the arrays that follow.
     pub flags: *const u8,
-    /// For each document, its fingerprint; 0 if it has none.
+    /// For each document, its fingerprint of 64 bits; 0 if it has none.
     pub fingerprints: *const u64,
     /// For each document, its stamp; 0 if it has none.
     pub stamps: *const u64,
     /// For each document, its priority; 0 if it has none.
     pub priorities: *const u64,
-    /// For each document of an index made with `twindex_params_codes`, its fingerprint: `code_len` bytes each.
+    /// For each document, its fingerprint of `code_len` bytes; zeros if it has none. Only of an index of such fingerprints.
     pub document_codes: *const u8,
     /// Length of each of these fingerprints in bytes; 0 if there are none.
     pub code_len: usize,
@@ -114,7 +115,7 @@ impl Batch {
         self.end_entry();
         let has = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
         self.flags.push(
-            has(record.fingerprint.is_some(), TWINDEX_HAS_FINGERPRINT)
+            has(record.fingerprint.is_some() || record.code.is_some(), TWINDEX_HAS_FINGERPRINT)
                 | has(record.value.is_some(), TWINDEX_HAS_VALUE)
                 | has(record.stamp.is_some(), TWINDEX_HAS_STAMP)
                 | has(record.priority.is_some(), TWINDEX_HAS_PRIORITY)
@@ -123,7 +124,11 @@ impl Batch {
         self.fingerprints.push(record.fingerprint.map_or(0, |found| found.0));
         self.stamps.push(record.stamp.unwrap_or(0));
         self.priorities.push(record.priority.unwrap_or(0));
-        self.document_codes.extend(record.code.iter().flat_map(twindex::Code::to_bytes));
+        if let Some(code) = record.code {
+            self.code_len = code.bits() / 8; // of all documents of the index
+            self.document_codes.resize(self.code_len * (self.flags.len() - 1), 0);
+            self.document_codes.extend(code.to_bytes());
+        }
     }
 
     /// Sets how the current item was admitted.
@@ -133,6 +138,7 @@ impl Batch {
 
     /// Ends the current item.
     pub(crate) fn end(&mut self, done: Result<(), Error>) {
+        self.document_codes.resize(self.code_len * self.flags.len(), 0);
         let code = match done {
             Ok(()) => Code::Ok,
             Err(error) => {
@@ -176,8 +182,7 @@ pub unsafe extern "C" fn twindex_batch_arrays(
             stamps: start(&batch.stamps),
             priorities: start(&batch.priorities),
             document_codes: start(&batch.document_codes),
-            // The fingerprints of an index have the same width.
-            code_len: batch.document_codes.len() / batch.flags.len().max(1),
+            code_len: batch.code_len,
         };
         // SAFETY: the caller passes a writable structure that begins with its size, or null.
         unsafe { border::fill(arrays, &filled, "arrays") }

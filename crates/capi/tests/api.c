@@ -425,8 +425,56 @@ static void codes(const char *directory, size_t len) {
     keys[1] = CODES; /* no such document */
     OK(twindex_snapshot_get_many(snapshot, (const uint8_t *)keys, key_offsets, 4, 0, &batch, &error));
     OK(twindex_batch_arrays(batch, &arrays, &error));
-    CHECK(arrays.entries == 3 && arrays.code_len == len && arrays.flags[2] == 0);
+    CHECK(arrays.entries == 3 && arrays.code_len == len && arrays.flags[2] == TWINDEX_HAS_FINGERPRINT);
     CHECK(memcmp(arrays.document_codes, all, len) == 0 && memcmp(arrays.document_codes + len, all + 2 * len, 2 * len) == 0);
+    twindex_batch_free(batch);
+    twindex_snapshot_free(snapshot);
+    twindex_index_free(index);
+}
+
+/* Simhashes of 128 bits, also of a text without words. */
+static void long_simhashes(const char *directory) {
+    static char where[4096];
+    snprintf(where, sizeof where, "%s/simhashes.twx", directory);
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_set(params, "simhash_bits", "128", &error));
+    OK(twindex_params_set(params, "near", "within:20", &error));
+    twindex_index *index;
+    OK(twindex_index_create(where, params, &index, &error));
+    twindex_params_free(params);
+    twindex_sketcher *sketcher;
+    OK(twindex_index_sketcher(index, &sketcher, &error));
+    twindex_writer *writer;
+    OK(twindex_index_writer(index, &writer, &error));
+    const char *texts[] = {"...", "one two three four five six seven", "!", "one two three four five six seven"};
+    for (size_t i = 0; i < 4; i++) {
+        twindex_sketch *sketch;
+        OK(twindex_sketcher_sketch(sketcher, BYTES(texts[i]), &sketch, &error));
+        twindex_document document = TWINDEX_DOCUMENT_INIT;
+        document.sketch = sketch;
+        OK(twindex_writer_put(writer, (const uint8_t *)"abcd" + i, 1, &document, &error));
+        twindex_sketch_free(sketch);
+    }
+    OK(twindex_writer_commit(writer, NULL, &error));
+    twindex_writer_free(writer);
+    twindex_sketcher_free(sketcher);
+    twindex_snapshot *snapshot;
+    OK(twindex_index_snapshot(index, &snapshot, &error));
+    const uint64_t key_offsets[] = {0, 1, 2, 3, 4};
+    twindex_batch *batch;
+    OK(twindex_snapshot_get_many(snapshot, (const uint8_t *)"abcd", key_offsets, 4, 0, &batch, &error));
+    twindex_arrays arrays = TWINDEX_ARRAYS_INIT;
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    const uint8_t *codes = arrays.document_codes, none[16] = {0};
+    CHECK(arrays.entries == 4 && arrays.code_len == 16);
+    for (size_t i = 0; i < 4; i++) CHECK(arrays.flags[i] == (i % 2 ? TWINDEX_HAS_FINGERPRINT : 0));
+    CHECK(memcmp(codes, none, 16) == 0 && memcmp(codes + 32, none, 16) == 0 && memcmp(codes + 16, none, 16) != 0);
+    CHECK(memcmp(codes + 16, codes + 48, 16) == 0);
+    twindex_hits *hits;
+    OK(twindex_snapshot_code_within(snapshot, codes + 16, 16, 128, 9, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 2 && twindex_hits_distance(hits, 1) == 0);
+    twindex_hits_free(hits);
     twindex_batch_free(batch);
     twindex_snapshot_free(snapshot);
     twindex_index_free(index);
@@ -901,6 +949,7 @@ int main(int argc, char **argv) {
     documents(at(argv[1], "documents.twx"));
     numbers(at(argv[1], "numbers.twx"));
     for (size_t len = 8; len <= 64; len += len < 32 ? 8 : 16) codes(argv[1], len);
+    long_simhashes(argv[1]);
     weights(argv[1]);
     rest(argv[1]);
     threads(at(argv[1], "threads.twx"));

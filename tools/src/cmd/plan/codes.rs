@@ -81,7 +81,12 @@ impl CodesReport {
             } else {
                 format!("by a scan {own}")
             };
-            format!("{together:5} queries together: each {how}")
+            let queries = if *together == 1 {
+                "one query alone".to_owned()
+            } else {
+                format!("{together} queries together")
+            };
+            format!("  {queries:22}{how}")
         };
         let head = format!(
             "{} fingerprints of {} bits within {}: {parts}",

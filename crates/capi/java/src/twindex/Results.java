@@ -108,8 +108,8 @@ final class Results {
     Record record(int entry) {
         int has = flags[entry];
         return new Record(
-                (has & 1) == 0 ? null : fingerprints[entry],
-                codeLength == 0 ? null : Arrays.copyOfRange(recordCodes, entry * codeLength, (entry + 1) * codeLength),
+                (has & 1) == 0 || codeLength > 0 ? null : fingerprints[entry],
+                (has & 1) == 0 || codeLength == 0 ? null : Arrays.copyOfRange(recordCodes, entry * codeLength, (entry + 1) * codeLength),
                 (has & 2) == 0 ? null : bytes(entry),
                 (has & 4) == 0 ? null : stamps[entry],
                 (has & 8) == 0 ? null : priorities[entry],
