@@ -158,16 +158,20 @@ impl StatsArgs {
             return Ok(ExitCode::SUCCESS);
         }
         let mut lines = vec![format!("{}", self.index.display())];
-        for (what, number) in [
+        // Without tables, fingerprints are not counted.
+        let distinct =
+            snapshot.params().simhash.map(|_| ("distinct fingerprints", report.distinct_fingerprints));
+        let documents = [
             ("documents", report.documents),
             ("deleted or replaced", report.deleted),
             ("in the log", report.logged_documents),
-            ("distinct fingerprints", report.distinct_fingerprints),
+        ];
+        for (what, number) in documents.into_iter().chain(distinct).chain([
             ("segments", report.segments as u64),
             ("generation", report.generation),
             ("last durable commit", report.last_durable_commit),
             ("bytes on disk", report.bytes_on_disk),
-        ] {
+        ]) {
             lines.push(format!("  {what:<22} {:>15}", count(number)));
         }
         for (section, bytes) in report.bytes.iter().filter(|(_, bytes)| **bytes > 0) {
