@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
-use twindex::params::Near as Nearness;
+use twindex::params::{CodeParams, Near as Nearness};
 use twindex::sys::RealVfs;
 use twindex::{Code, Decision, KeyBuf, Snapshot, Writer};
 use twindex_corpus::stream::{self, AdmitOptions};
@@ -20,7 +20,7 @@ use crate::error::{Failure, Result};
 use crate::hit::{Admitted, Hit};
 use crate::lookup::{NearOptions, ONE};
 use crate::pairs::{self, PairCondition};
-use crate::params::{Params, given_codes};
+use crate::params::Params;
 use crate::process::{on_all_cores, writer_options};
 use crate::sketch::{Sketch, Sketcher, one_sketch};
 use crate::stream::Batches;
@@ -110,8 +110,8 @@ impl Index {
 
     /// Returns the given fingerprint if the index keeps codes; otherwise the sketch, or the sketch of the given text.
     fn content_of(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> Result<Content> {
-        Ok(match given_codes(&self.params) {
-            Some(bits) => Content::Code(one_code(document, bits)?),
+        Ok(match self.params.given_codes() {
+            Some(CodeParams { bits, .. }) => Content::Code(one_code(document, bits)?),
             None => Content::Sketch(self.sketch_of(py, document)?),
         })
     }
@@ -127,7 +127,7 @@ impl Index {
 
     /// Creates a column of documents.
     fn column_of(&self, name: &'static str, values: &Bound<'_, PyAny>) -> Result<Column> {
-        let are_given = given_codes(&self.params).is_some();
+        let are_given = self.params.given_codes().is_some();
         if are_given { Column::of_codes(name, values) } else { Column::of(name, values) }
     }
 
@@ -378,12 +378,14 @@ impl Index {
         let (keys, documents) = (Column::of("keys", keys)?, self.column_of("texts", texts)?);
         keys.check_len(&documents)?;
         let kind = self.params.key;
-        let given = given_codes(&self.params);
+        let given = self.params.given_codes();
         let sketcher = if given.is_none() { Some(self.sketcher()?) } else { None };
         watched(py, progress, |watched| {
             self.write(|writing| {
                 writing.put_all(keys.len(), watched, |writing| match (given, sketcher) {
-                    (Some(bits), _) => writing.put_codes(bits, kind, (&keys, &documents), watched),
+                    (Some(CodeParams { bits, .. }), _) => {
+                        writing.put_codes(bits, kind, (&keys, &documents), watched)
+                    }
                     (None, Some(sketcher)) => {
                         writing.put_in_turn(sketcher, kind, (&keys, &documents), watched)
                     }
@@ -639,7 +641,7 @@ impl Index {
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let snapshot = self.inner.snapshot();
-        if let Some(bits) = given_codes(&self.params) {
+        if let Some(CodeParams { bits, .. }) = self.params.given_codes() {
             let found = watched(py, None, |watched| near.of_codes(&snapshot, bits, &texts, watched))?;
             return Ok(found.into_iter().map(|hits| hits.into_iter().map(Hit::from).collect()).collect());
         }
@@ -674,7 +676,7 @@ impl Index {
         let near =
             NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let snapshot = self.snapshot(segment)?;
-        if let Some(bits) = given_codes(&self.params) {
+        if let Some(CodeParams { bits, .. }) = self.params.given_codes() {
             let find =
                 |watched: &SharedProgress| near.columns_of_codes(&snapshot, bits, (&keys, &texts), watched);
             return watched(py, None, find);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use twindex::params::{Family, MinhashWeights, Near, SIMHASH_BITS, SimhashWeights, Threshold, WeightUnit};
+use twindex::params::{
+    CodeParams, Family, MinhashWeights, Near, SIMHASH_BITS, SimhashWeights, Threshold, WeightUnit,
+};
 
 use crate::args;
 use crate::cut::shingling;
@@ -76,7 +78,7 @@ impl Params {
     }
 
     pub(crate) fn sketcher(&self) -> Result<twindex::Sketcher> {
-        if let Some(bits) = given_codes(&self.inner) {
+        if let Some(CodeParams { bits, .. }) = self.inner.given_codes() {
             return Err(Failure::invalid(format!(
                 "this index keeps fingerprints of {bits} bits, and no sketches"
             )));
@@ -339,11 +341,6 @@ fn minhash_weights_of(
             return Err(Failure::invalid(why).into());
         }
     })
-}
-
-/// Returns the number of bits of fingerprints that the caller computes; `None` if documents are sketched.
-pub(crate) fn given_codes(params: &twindex::Params) -> Option<u16> {
-    params.codes.filter(|codes| codes.votes.is_none()).map(|codes| codes.bits)
 }
 
 /// Returns the digest of the table that the weights need, or an error if it is missing.

@@ -309,7 +309,7 @@ impl<'a> Fields<'a> {
     /// A [`Fault`] if the last field is no fingerprint of this width.
     pub fn fingerprint(self, codes: CodeParams) -> Result<Option<Code>, Fault> {
         let code = Code::of_bytes(self.code(codes)?);
-        Ok(code.filter(|code| !codes.is_of_no_tokens(code)))
+        Ok(code.filter(|code| !codes.is_of_no_tokens(code.words())))
     }
 
     /// Returns the encoded set; `None` if the document has no set.

@@ -33,7 +33,7 @@ pub use twindex_sketch::params::{
 };
 use twindex_sketch::params::{check_same_fields, in_range};
 pub use twindex_sketch::whole::WeightUnit;
-use twindex_sketch::{CODE_WIDTHS, Code, Sketch};
+use twindex_sketch::{CODE_WIDTHS, Sketch};
 
 /// Parameters of the 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,9 +66,10 @@ pub struct CodeParams {
 }
 
 impl CodeParams {
-    /// Returns whether a stored fingerprint is that of a document without tokens, which is near no other.
-    pub(crate) fn is_of_no_tokens(&self, code: &Code) -> bool {
-        self.votes.is_some() && code.is_zero()
+    /// Returns whether a stored fingerprint with these words is that of a document without tokens, which is near no other.
+    #[must_use]
+    pub fn is_of_no_tokens(&self, words: &[u64]) -> bool {
+        self.votes.is_some() && words.iter().all(|&word| word == 0)
     }
 }
 
@@ -152,6 +153,12 @@ impl Params {
             threshold: self.threshold.filter(|_| self.minhash.is_some()),
             within: self.codes.map(|codes| codes.near).or(self.simhash.and_then(|simhash| simhash.near)),
         }
+    }
+
+    /// Returns the parameters of the fingerprints if the caller computes them, so that no document is sketched.
+    #[must_use]
+    pub fn given_codes(&self) -> Option<CodeParams> {
+        self.codes.filter(|codes| codes.votes.is_none())
     }
 
     /// Returns a digest that identifies the parameters: the xxh3-128 of [`encode`](Self::encode).
@@ -254,7 +261,7 @@ impl Params {
     /// [`Error::ParamsMismatch`] names the first parameter that differs; [`Error::Invalid`] if the index stores codes that the
     /// caller computes.
     pub fn check_sketch(&self, digest: u128, sketch: &Sketch) -> Result<()> {
-        if let Some(CodeParams { bits, votes: None, .. }) = self.codes {
+        if let Some(CodeParams { bits, .. }) = self.given_codes() {
             return Err(Error::Invalid(format!(
                 "this index keeps fingerprints of {bits} bits, and no sketches of texts: give a Code"
             )));
@@ -425,7 +432,7 @@ impl ParamsBuilder {
     }
 
     /// Stores fingerprints of `bits` bits (64, 128, 192, 256, 384 or 512) that the caller computes, such as perceptual
-    /// hashes of images, instead of sketches: a [`Code`] for each document. Documents are near if their
+    /// hashes of images, instead of sketches: a [`Code`](crate::Code) for each document. Documents are near if their
     /// fingerprints differ in at most `near` bits. Queries compare all fingerprints, at any radius up to `bits`. A large
     /// segment also has an index of their parts, if it saves most of this work at the radius `near`.
     ///

@@ -180,7 +180,7 @@ impl<'a> Document<'a> {
         };
         let expected = codes.bits;
         match code {
-            Some(code) if code.bits() == usize::from(expected) && codes.is_of_no_tokens(&code) => {}
+            Some(code) if code.bits() == usize::from(expected) && codes.is_of_no_tokens(code.words()) => {}
             Some(code) if code.bits() == usize::from(expected) => words.extend(code.words()),
             Some(code) => {
                 let found = code.bits();

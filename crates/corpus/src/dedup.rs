@@ -210,8 +210,7 @@ fn sketcher(
 ) -> anyhow::Result<Sketcher> {
     // Documents without words are compared by their sets, even if the run's index stores no sets.
     // Given codes are sketched as fingerprints of 64 bits, so that only a record without fingerprint has an empty sketch.
-    let are_given = params.codes.is_some_and(|codes| codes.votes.is_none());
-    let mut params = if are_given { job.params(None)? } else { params.clone() };
+    let mut params = if params.given_codes().is_some() { job.params(None)? } else { params.clone() };
     params.sets |= job.holds_sets();
     let sketcher = match (table, spans) {
         (None, None) => Sketcher::new(&params)?,

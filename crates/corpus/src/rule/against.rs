@@ -228,7 +228,7 @@ impl EarlierResults {
     /// `budget`.
     pub(crate) fn keys(&self, budget: &MemoryBudget) -> anyhow::Result<EarlierKeys> {
         let mut keys = self.keys_of_kept();
-        for index in self.indexes.iter().filter(|index| has_codes_alone(index.snapshot.params())) {
+        for index in self.indexes.iter().filter(|index| index.snapshot.params().given_codes().is_some()) {
             let history = keys.add_history(index.path.display().to_string());
             index.wordless.values().try_for_each(|key| keys.add(key, history, budget))?;
         }
@@ -428,7 +428,7 @@ impl HistoryTexts {
         let has_index = folder == given && index.is_dir();
         let index = has_index.then(|| Index::open(&index)).transpose()?.map(|index| index.snapshot());
         // An index of codes does not have the keys of documents without a fingerprint.
-        let index = index.filter(|index| !has_codes_alone(index.params()));
+        let index = index.filter(|index| index.params().given_codes().is_none());
         Ok(Self { given: given.to_owned(), files, format: InputFormat::Auto, run, index })
     }
 }
@@ -695,7 +695,8 @@ impl ComparedIndex {
             let key = KeyBuf::Bytes(key.clone());
             // The document may have been deleted or replaced since.
             let is_there = match record {
-                None => has_codes_alone(history.snapshot.params()),
+                // An index of given codes has only documents with one.
+                None => history.snapshot.params().given_codes().is_some(),
                 Some(record) => record.code.is_none() && record.fingerprint.is_none(),
             };
             if is_there && first.as_ref().is_none_or(|first| key < *first) {
@@ -720,11 +721,6 @@ fn first_by_key(hits: Vec<Hit>, is_wordless: bool) -> Option<Dropped> {
         _ => return None, // sets give exact values
     };
     Some(Dropped { near, other: hit.key })
-}
-
-/// Returns whether an index has only documents with a fingerprint.
-fn has_codes_alone(params: &Params) -> bool {
-    params.codes.is_some_and(|codes| codes.votes.is_none())
 }
 
 /// Returns an error unless the index at `path`, which was made with the parameters `made`, stores sets of the shingles of

@@ -121,9 +121,7 @@ impl<'a> StoredCodes<'a> {
             }
             segment.check_map()?;
             let code = |ordinal: u32| &all[ordinal as usize * width..][..width];
-            // With `votes`, zeros are those of a document without tokens, which is near no other.
-            let has_code =
-                |ordinal: u32| codes.votes.is_none() || code(ordinal).iter().any(|&word| word != 0);
+            let has_code = |ordinal: u32| !codes.is_of_no_tokens(code(ordinal));
             let live = (0..documents).filter(|&ordinal| !deleted.contains(ordinal) && has_code(ordinal));
             let mut order = Column::of(budget, live)?;
             order.sort_unstable_by(|&a, &b| code(a).cmp(code(b)).then(a.cmp(&b)));
